@@ -1,0 +1,274 @@
+# The wire between clients, OSSes, tools and an MDS. Prose: docs/format-mds-rpc.md.
+#
+# What a POSIX caller can provoke is an `error` field (errno, 0 = done); an exception means a broken peer,
+# a lost connection or a server that cannot answer (not the leader, shutting down): look for the leader
+# and resend.
+@0xc19a5b1b0a7e4f11;
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("trainfs::rpc");
+
+using Oss = import "oss.capnp";
+
+const protocolVersion :UInt32 = 1;
+
+interface Mds {
+  # The bootstrap interface of every MDS.
+
+  hello @0 (protocolVersion :UInt32) -> (protocolVersion :UInt32, fsname :Text, mdtIndex :UInt16);
+
+  openSession @1 (request :SessionRequest) -> (opened :SessionOpened);
+  # Waits, bounded by the lease term, while another client gives up what it caches.
+
+  registerOst @2 (request :Oss.OstRegistration, control :Oss.OssControl)
+      -> (error :UInt16, message :Text, lease :Oss.OstLease, chainVersion :UInt32);
+  # error: EEXIST (that index belongs to another target, or its present holder is alive), EINVAL (wrong
+  # fsname). `message` says it in words.
+
+  status @3 () -> (status :ClusterStatus);
+  # For tools; needs no session.
+}
+
+struct SessionRequest {
+  fsname @0 :Text;
+  clientName @1 :Text;         # host name and mount point, for messages
+  callback @2 :ClientCallback;
+  resumeId @3 :UInt64;         # 0: a new session
+  resumeEpoch @4 :UInt32;
+  opens @5 :List(OpenFile);    # resume: every file that this client has open
+  readOnly @6 :Bool;
+}
+
+struct OpenFile {
+  inode @0 :UInt64;
+  writing @1 :Bool;
+}
+
+struct SessionOpened {
+  error @0 :UInt16;
+  # EINVAL: wrong fsname. ESTALE: the session to resume was evicted; open a new one. EAGAIN: try again.
+  message @1 :Text;
+  session @2 :Session;
+  id @3 :UInt64;
+  epoch @4 :UInt32;
+  termMilliseconds @5 :UInt32;  # renew more often than this, or be evicted
+  mayCache @6 :Bool;            # see ClientCallback.recall
+  map @7 :ClusterMap;
+}
+
+interface ClientCallback {
+  # Implemented by the client, called by the MDS. Must never wait for this client's own requests.
+
+  recall @0 () -> (opens :List(OpenFile));
+  # Another client has come: stop caching names, attributes and data, report sizes of files being written,
+  # then answer with all open files. From then on every open is told to the MDS.
+
+  mayCache @1 () -> ();
+  # This client is alone again and may rely on its caches.
+
+  mapChanged @2 (map :ClusterMap) -> ();
+}
+
+interface Session {
+  # Dropping the last reference does not end the session; `end` or a missed renewal does.
+
+  execute @0 (slot :UInt16, sequence :UInt64, identity :Identity, op :Operation) -> (reply :Reply);
+  # A change of the name space, durable when answered. Exactly once: (slot, sequence) names the request;
+  # the same again gives the stored reply. One request in flight per slot; sequence grows by one.
+
+  lookup @1 (parent :UInt64, name :Text) -> (error :UInt16, node :Node);
+  getattr @2 (inode :UInt64) -> (error :UInt16, node :Node);
+  readdir @3 (inode :UInt64, cookie :UInt64, entriesMax :UInt32)
+      -> (error :UInt16, entries :List(Entry), end :Bool);
+  # Entries after `cookie` (0: from the start; "." and ".." are not among them).
+  readlink @4 (inode :UInt64) -> (error :UInt16, target :Data);
+  getxattr @5 (inode :UInt64, name :Text) -> (error :UInt16, value :Data);
+  listxattr @6 (inode :UInt64) -> (error :UInt16, names :List(Text));
+  statfs @7 () -> (stats :FsStats);
+
+  open @8 (inode :UInt64, writing :Bool) -> (error :UInt16, node :Node);
+  # Tells that this client has the file open: unlinked, it stays readable until `release` or the session's end.
+  # writing: durable when answered, so that the file's size can be asked of the OSTs if this client dies.
+  release @9 (inode :UInt64) -> ();
+  # This client has no handle of it any more.
+
+  renew @10 () -> (valid :Bool);
+  end @11 () -> ();
+
+  instantiate @12 (inode :UInt64, component :UInt8) -> (error :UInt16, node :Node);
+  # Before the first write into a layout component: chooses its chains. Idempotent.
+}
+
+struct Identity {
+  uid @0 :UInt32;
+  gid @1 :UInt32;
+  groups @2 :List(UInt32);
+}
+
+struct Time {
+  seconds @0 :Int64;
+  nanoseconds @1 :UInt32;
+}
+
+struct Attributes {
+  inode @0 :UInt64;
+  mode @1 :UInt32;
+  uid @2 :UInt32;
+  gid @3 :UInt32;
+  links @4 :UInt32;
+  sizeBytes @5 :UInt64;
+  usedBytes @6 :UInt64;
+  device @7 :UInt64;
+  flags @8 :UInt32;
+  atime @9 :Time;
+  mtime @10 :Time;
+  ctime @11 :Time;
+  btime @12 :Time;
+}
+
+struct Node {
+  attributes @0 :Attributes;
+  layout @1 :Data;         # layout record (docs/format-layout.md); empty unless a regular file
+}
+
+struct Entry {
+  name @0 :Text;
+  cookie @1 :UInt64;       # 63 bits, > 2; stays valid while entries come and go
+  node @2 :Node;
+}
+
+struct Reply {
+  error @0 :UInt16;
+  node @1 :Node;           # the inode concerned, where there still is one
+  existed @2 :Bool;        # create without `exclusive`: the file was there already
+}
+
+struct FsStats {
+  totalBytes @0 :UInt64;
+  freeBytes @1 :UInt64;
+  availableBytes @2 :UInt64;
+  files @3 :UInt64;        # inodes that could exist
+  freeFiles @4 :UInt64;
+}
+
+struct Operation {
+  union {
+    create @0 :Create;             # regular file, directory, symlink, FIFO, socket or device, by mode
+    link @1 :Link;
+    unlink @2 :Unlink;
+    rmdir @3 :Unlink;
+    rename @4 :Rename;
+    setattr @5 :SetAttr;
+    setxattr @6 :SetXattr;
+    removexattr @7 :RemoveXattr;
+    report @8 :Report;
+  }
+}
+
+struct Create {
+  parent @0 :UInt64;
+  name @1 :Text;
+  mode @2 :UInt32;           # with the type; umask already applied
+  device @3 :UInt64;
+  target @4 :Data;           # symlink
+  exclusive @5 :Bool;        # EEXIST if there; otherwise an existing regular file is opened
+  writing @6 :Bool;          # regular file: as Session.open with writing, in the same command
+  layout @7 :Text;           # a layout in text form that replaces the inherited one; empty: inherit
+}
+
+struct Link {
+  inode @0 :UInt64;
+  parent @1 :UInt64;
+  name @2 :Text;
+}
+
+struct Unlink {
+  parent @0 :UInt64;
+  name @1 :Text;
+  keepOpen @2 :List(UInt64); # inodes that this client has open: if this removes the last link of one, keep it
+}
+
+struct Rename {
+  parent @0 :UInt64;
+  name @1 :Text;
+  newParent @2 :UInt64;
+  newName @3 :Text;
+  noReplace @4 :Bool;
+  exchange @5 :Bool;
+  keepOpen @6 :List(UInt64);
+}
+
+struct SetAttr {
+  inode @0 :UInt64;
+  mask @1 :UInt32;           # SetAttrMask: bits of which fields are set
+  mode @2 :UInt32;
+  uid @3 :UInt32;
+  gid @4 :UInt32;
+  sizeBytes @5 :UInt64;      # the client has already truncated the objects
+  atime @6 :Time;
+  mtime @7 :Time;
+  flags @8 :UInt32;
+}
+
+struct SetXattr {
+  inode @0 :UInt64;
+  name @1 :Text;
+  value @2 :Data;
+  create @3 :Bool;           # XATTR_CREATE
+  replace @4 :Bool;          # XATTR_REPLACE
+}
+
+struct RemoveXattr {
+  inode @0 :UInt64;
+  name @1 :Text;
+}
+
+struct Report {
+  # What a writer knows: size (never shrinks the file), times, which objects exist now.
+  inode @0 :UInt64;
+  sizeBytes @1 :UInt64;
+  usedBytes @2 :UInt64;      # allocated bytes as the OSTs said last; 0: unknown
+  mtime @3 :Time;
+  exists @4 :List(StripeExists);
+  stillWriting @5 :Bool;     # false: this client has no writing handle any more
+  killPrivileges @6 :Bool;   # data was written by somebody without CAP_FSETID: clear set-user-ID, set-group-ID
+}
+
+struct StripeExists {
+  component @0 :UInt8;
+  stripe @1 :UInt32;
+}
+
+struct ClusterMap {
+  version @0 :UInt64;
+  fsname @1 :Text;
+  osts @2 :List(Ost);
+}
+
+struct Ost {
+  index @0 :UInt32;
+  uuid @1 :Text;
+  host @2 :Text;             # address of the data ports
+  ports @3 :List(UInt16);    # one per data worker: object -> port by workerOf() in trainfs/bulk.h
+  chainVersion @4 :UInt32;   # of chain `index`
+  active @5 :Bool;           # its lease with the MDS is current
+}
+
+struct ClusterStatus {
+  fsname @0 :Text;
+  mdts @1 :List(TargetStatus);
+  osts @2 :List(TargetStatus);
+  map @3 :ClusterMap;
+}
+
+struct TargetStatus {
+  index @0 :UInt32;
+  uuid @1 :Text;
+  address @2 :Text;
+  active @3 :Bool;
+  totalBytes @4 :UInt64;
+  freeBytes @5 :UInt64;
+  availableBytes @6 :UInt64;
+  files @7 :UInt64;
+  freeFiles @8 :UInt64;
+}

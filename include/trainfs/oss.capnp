@@ -1,0 +1,52 @@
+# Control between an OSS and MDT0. An OSS registers each of its OSTs with the MDS (mds.capnp:
+# registerOst) and hands over an OssControl; it gets an OstLease back. Data never passes here: see bulk.h.
+@0xe6f2a7f0c3d94b25;
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("trainfs::rpc");
+
+struct OstRegistration {
+  fsname @0 :Text;
+  index @1 :UInt32;
+  uuid @2 :Text;             # of the target, made by mkfs
+  host @3 :Text;             # where clients reach the data ports; empty: the address this call came from
+  ports @4 :List(UInt16);
+  stats @5 :OstStats;
+}
+
+struct OstStats {
+  totalBytes @0 :UInt64;
+  freeBytes @1 :UInt64;
+  availableBytes @2 :UInt64;
+  files @3 :UInt64;
+  freeFiles @4 :UInt64;
+}
+
+interface OstLease {
+  # Implemented by the MDS, held by an OSS for one OST. Lost with the connection: register again.
+
+  renew @0 (stats :OstStats) -> (chainVersion :UInt32);
+
+  checkSession @1 (session :UInt64, epoch :UInt32) -> (valid :Bool);
+  # Is this a live session with that epoch? Asked once per data connection.
+}
+
+interface OssControl {
+  # Implemented by the OSS for one OST, called by the MDS.
+
+  destroy @0 (objects :List(Data)) -> ();
+  # 16-byte object ids. Answered when they are durably gone; missing ones are fine.
+
+  stat @1 (objects :List(Data)) -> (results :List(ObjectStat));
+
+  fence @2 (session :UInt64, epoch :UInt32) -> ();
+  # From the answer on, no request of that session with an epoch <= `epoch` is executed.
+}
+
+struct ObjectStat {
+  exists @0 :Bool;
+  sizeBytes @1 :UInt64;
+  usedBytes @2 :UInt64;
+  mtimeSeconds @3 :Int64;
+  mtimeNanoseconds @4 :UInt32;
+}

@@ -1,0 +1,80 @@
+// Runs plans of object extents against the OSSes: one DataClient per mount, with a few worker threads that
+// own all connections (one ring each). Callers on any thread; a call submits and returns, and the completion
+// runs on a worker thread, exactly once. Completions must not block.
+//
+// Failure rules: a lost connection, a restarting OSS, kRetry, kStaleChain and kBadSum on a write are retried
+// (same requestId) until the server answers, or, on a `soft` mount, until softTimeout: then EIO. Never
+// answered wrongly: a short or damaged reply is not a success. Reads verify sums; a mismatch is read again
+// once and then EIO with a log line naming object, offset and both sums.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "trainfs/cluster_map.h"
+#include "trainfs/result.h"
+#include "trainfs/types.h"
+
+namespace trainfs::client {
+
+struct DataClientOptions {
+  uint32_t workers = 2;                 // threads, 1..16
+  uint32_t lanesPerWorker = 1;          // connections per OSS data port and worker thread, 1..8
+  uint32_t inFlightPerConnection = 64;  // requests; more wait in a bounded queue
+  bool soft = false;
+  std::chrono::milliseconds softTimeout{60'000};
+};
+
+// One extent and the memory it is read into or written from (data.size() == extent.lengthBytes).
+struct ReadPiece {
+  ObjectExtent extent;
+  std::span<std::byte> data;
+  bool mustExist = false;  // the MDT says that the object exists: its absence is EIO. Otherwise: zeros
+};
+struct WritePiece {
+  ObjectExtent extent;
+  std::span<const std::byte> data;
+};
+struct ObjectRef {
+  ObjectId object;
+  ChainId chain;
+};
+struct ObjectTruncate {
+  ObjectRef object;
+  uint64_t sizeBytes = 0;
+};
+struct ObjectFigures {
+  bool exists = false;
+  uint64_t sizeBytes = 0, usedBytes = 0;
+};
+
+class DataClient {
+ public:
+  using Completion = std::function<void(Status)>;
+  using StatCompletion = std::function<void(Result<std::vector<ObjectFigures>>)>;
+
+  static std::unique_ptr<DataClient> create(const DataClientOptions& options);
+  // Waits for the worker threads; what is unanswered completes with ESHUTDOWN.
+  virtual ~DataClient() = default;
+
+  // Called at the start and with every newer map; and with every new session (after an eviction).
+  virtual void setMap(ClusterMap map) = 0;
+  virtual void setSession(SessionId session, uint32_t epoch) = 0;
+  // Called on a worker thread when an OSS says that the session is over (at most once per epoch).
+  virtual void onStaleSession(std::function<void()> callback) = 0;
+
+  // The memory of the pieces must stay valid until the completion has run. Bytes beyond an object's end, and
+  // objects that need not exist, read as zeros.
+  virtual void read(std::vector<ReadPiece> pieces, Completion done) = 0;
+  virtual void write(std::vector<WritePiece> pieces, Completion done) = 0;
+  virtual void punch(std::vector<ObjectExtent> extents, Completion done) = 0;
+  virtual void truncate(std::vector<ObjectTruncate> objects, Completion done) = 0;
+  virtual void sync(std::vector<ObjectRef> objects, Completion done) = 0;
+  virtual void stat(std::vector<ObjectRef> objects, StatCompletion done) = 0;
+};
+
+}  // namespace trainfs::client

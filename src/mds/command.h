@@ -1,0 +1,149 @@
+// Commands: every change of an MDT, as plain values. What apply() may depend on is all in here:
+// time, new inode numbers, placement and who asks are chosen once, before the command is logged.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "trainfs/types.h"
+
+namespace trainfs::mds {
+
+struct Identity {
+  uint32_t uid = 0, gid = 0;
+  std::vector<uint32_t> groups;
+};
+
+// ---- operations of clients (wire: mds.capnp Operation) ----
+
+struct CreateOp {  // regular file, directory, symlink, FIFO, socket, device: by the type in `mode`
+  InodeId parent;
+  std::string name;
+  uint32_t mode = 0;
+  uint64_t device = 0;
+  std::string target;        // symlink
+  bool exclusive = true;     // EEXIST if there; else an existing regular file is answered with existed = true
+  bool writing = false;      // regular file: also mark it as being written by the session
+  InodeId newInode;          // chosen by the leader
+  Layout layout;             // regular file: chosen by the leader, first component instantiated if there are OSTs
+};
+struct LinkOp {
+  InodeId inode, parent;
+  std::string name;
+};
+struct UnlinkOp {
+  InodeId parent;
+  std::string name;
+  // Sessions that have an inode open (leader's table and the caller's own word): should the last link of
+  // one go, it stays as their orphan instead of being destroyed.
+  std::vector<std::pair<InodeId, SessionId>> holders;
+};
+struct RmdirOp {
+  InodeId parent;
+  std::string name;
+};
+struct RenameOp {
+  InodeId parent;
+  std::string name;
+  InodeId newParent;
+  std::string newName;
+  bool noReplace = false, exchange = false;
+  std::vector<std::pair<InodeId, SessionId>> holders;
+};
+
+// Which fields of SetAttrOp are meant; the values are wire format.
+enum SetAttrMask : uint32_t {
+  kSetMode = 1, kSetUid = 2, kSetGid = 4, kSetSize = 8, kSetAtime = 16, kSetMtime = 32,
+  kSetAtimeNow = 64, kSetMtimeNow = 128, kSetFlags = 256,
+  kKillPrivileges = 512,  // with size: clear set-user-ID and, on group-executables, set-group-ID
+};
+struct SetAttrOp {
+  InodeId inode;
+  uint32_t mask = 0;
+  uint32_t mode = 0, uid = 0, gid = 0;
+  uint64_t sizeBytes = 0;
+  Time atime, mtime;
+  uint32_t flags = 0;
+};
+struct SetXattrOp {  // "trainfs.layout" is not stored as an xattr: see SetLayoutOp
+  InodeId inode;
+  std::string name, value;
+  bool create = false, replace = false;
+};
+struct RemoveXattrOp {
+  InodeId inode;
+  std::string name;
+};
+struct SetLayoutOp {  // from setxattr/removexattr of trainfs.layout; `layout` parsed and, for a file, placed by the leader
+  InodeId inode;
+  Layout layout;      // no components: remove a directory's default layout
+};
+struct ReportOp {  // what a writer knows; never shrinks the file
+  InodeId inode;
+  uint64_t sizeBytes = 0;
+  uint64_t usedBytes = 0;  // 0: unknown
+  Time mtime;              // {0,0}: unchanged
+  std::vector<std::pair<uint8_t, uint32_t>> exists;  // (component, stripe)
+  bool stillWriting = false;
+  bool killPrivileges = false;
+};
+
+// ---- operations of the MDS itself or of session management ----
+
+struct OpenWriteOp {  // mark: this session writes this file ('W' record)
+  InodeId inode;
+};
+struct InstantiateOp {  // give a component its chains; keeps what is there if it has some already
+  InodeId inode;
+  uint8_t component = 0;
+  std::vector<ChainId> chains;
+};
+struct ReleaseOp {  // the session has closed its last handle: drop its hold on an orphan and its write mark
+  InodeId inode;
+};
+struct OpenSessionOp {
+  std::string clientName;
+};
+// Ends a session (by its own will, or evicted: the caller has fenced it and glimpsed its files first):
+// its slots, marks and orphan holds go.
+struct EndSessionOp {
+  SessionId session;
+};
+struct ReapedOp {  // the objects of a garbage record are destroyed: forget it
+  InodeId inode;
+  uint32_t generation = 0;
+};
+struct RegisterOstOp {
+  uint32_t index = 0;
+  std::string uuid, host;
+  std::vector<uint16_t> ports;
+};
+
+using Operation = std::variant<CreateOp, LinkOp, UnlinkOp, RmdirOp, RenameOp, SetAttrOp, SetXattrOp,
+                               RemoveXattrOp, SetLayoutOp, ReportOp, OpenWriteOp, InstantiateOp,
+                               ReleaseOp, OpenSessionOp, EndSessionOp, ReapedOp, RegisterOstOp>;
+
+inline constexpr uint16_t kNoSlot = 0xffff;
+
+struct Command {
+  SessionId session;         // 0: the MDS itself
+  uint16_t slot = kNoSlot;   // kNoSlot: idempotent by nature, no reply is kept
+  uint64_t sequence = 0;
+  Identity identity;
+  Time now;                  // the leader's clock, monotonic over commands
+  Operation op;
+};
+
+// What apply() gives back, and what a slot keeps: small, and enough to rebuild the reply from the store.
+struct Outcome {
+  int error = 0;             // errno
+  InodeId inode;             // the inode concerned (created, found, changed); kNoInode: none or gone
+  bool existed = false;
+  uint64_t value = 0;        // OpenSession: the new session's id; RegisterOst: the chain's version
+  friend bool operator==(const Outcome&, const Outcome&) = default;
+};
+
+}  // namespace trainfs::mds

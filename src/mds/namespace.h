@@ -1,0 +1,80 @@
+// Reading the name space: what the RPC threads ask of a snapshot. Writing it is apply()'s alone.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "mds/command.h"
+#include "mds/store.h"
+#include "trainfs/result.h"
+#include "trainfs/types.h"
+
+namespace trainfs::mds {
+
+struct Node {
+  Attributes attributes;
+  Layout layout;  // regular files; for directories their own default layout, if they have one
+};
+
+struct DirEntry {
+  std::string name;
+  uint64_t cookie = 0;  // 63 bits, > 2
+  InodeId inode;
+  Node node;
+};
+
+struct DirPage {
+  std::vector<DirEntry> entries;
+  bool end = false;
+};
+
+Result<Node> loadNode(const View& view, InodeId inode);                              // ESTALE: no such inode
+Result<Node> lookup(const View& view, InodeId parent, std::string_view name);        // ENOENT, ENOTDIR, ENAMETOOLONG
+Result<DirPage> readdir(const View& view, InodeId dir, uint64_t cookie, uint32_t entriesMax);
+Result<std::string> readlink(const View& view, InodeId inode);                       // EINVAL: not a symlink
+Result<std::string> getxattr(const View& view, InodeId inode, std::string_view name);  // ENODATA; trainfs.layout in text form
+Result<std::vector<std::string>> listxattr(const View& view, InodeId inode);
+
+// The layout that a new file in `dir` gets: the directory's own, else root's, else the built-in default
+// (one stripe, 4 MiB). Not yet placed.
+Layout inheritedLayout(const View& view, InodeId dir);
+
+// ---- for the server and the reaper ----
+
+struct SessionRecord {
+  SessionId id;
+  uint32_t epoch = 0;
+  std::string clientName;
+};
+std::vector<SessionRecord> sessions(const View& view);
+
+// Files that the session has marked as being written.
+std::vector<InodeId> writtenBy(const View& view, SessionId session);
+// Sessions that have the file marked as being written.
+std::vector<SessionId> writersOf(const View& view, InodeId inode);
+// Orphans that the session holds.
+std::vector<InodeId> orphansOf(const View& view, SessionId session);
+
+// Objects to be destroyed: (inode, layout it had). At most `most`, in key order after `after`.
+struct Garbage {
+  InodeId inode;
+  Layout layout;
+};
+std::vector<Garbage> garbage(const View& view, size_t most);
+
+struct OstRecord {
+  uint32_t index = 0;
+  std::string uuid, host;
+  std::vector<uint16_t> ports;
+  uint32_t chainVersion = 0;
+};
+std::vector<OstRecord> osts(const View& view);
+
+// Where leader-chosen inode numbers go on: greater than every number used so far.
+InodeId nextInode(const View& view);
+std::string fsname(const View& view);
+uint16_t mdtIndex(const View& view);
+
+}  // namespace trainfs::mds

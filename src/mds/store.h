@@ -1,0 +1,42 @@
+// What the metadata code needs of a key-value store: ordered byte keys, snapshots, one writer.
+// Implemented by lmdb_store (the only file that knows LMDB) and test/lib/mem_store.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace trainfs::mds {
+
+// A consistent view. Used by one thread at a time. Views returned stay valid until the view's next
+// change (Txn) or its end (snapshot).
+class View {
+ public:
+  virtual ~View() = default;
+  virtual std::optional<std::string_view> get(std::string_view key) const = 0;
+  // Visits keys >= from in order while they start with `prefix` and `visit` returns true. `visit` must not
+  // change the store: collect, then change.
+  virtual void scan(std::string_view from, std::string_view prefix,
+                    const std::function<bool(std::string_view key, std::string_view value)>& visit)
+      const = 0;
+};
+
+// The write transaction. Dropped without commit() it leaves no trace.
+class Txn : public View {
+ public:
+  virtual void put(std::string_view key, std::string_view value) = 0;
+  virtual void erase(std::string_view key) = 0;  // a missing key is fine
+  // Durable when it returns. Throws kj::Exception when the disk refuses; the store is then unusable.
+  virtual void commit() = 0;
+};
+
+class Store {
+ public:
+  virtual ~Store() = default;
+  virtual std::unique_ptr<View> snapshot() = 0;  // any thread
+  virtual std::unique_ptr<Txn> begin() = 0;      // one writer at a time, always the same thread
+};
+
+}  // namespace trainfs::mds

@@ -1,0 +1,54 @@
+// Layout arithmetic: which object holds which bytes of a file, and back. Pure functions over values.
+// Lustre calls this RAID-0 striping in PFL components: stripe i of a component takes every
+// stripeCount-th chunk of stripeBytes, chunks counted from the component's start, so that its objects begin
+// at object offset 0 whatever the component's start is.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainfs/result.h"
+#include "trainfs/types.h"
+
+namespace trainfs::striping {
+
+// What is wrong with a layout, in words for the user; empty if nothing is. Checks component order and gaps,
+// stripe size and count limits, pool name length, and that chains/exists have stripeCount elements or none.
+std::string checkLayout(const Layout& layout);
+
+// The component that holds a file offset; nullopt beyond the last component's end (EFBIG for writers).
+std::optional<uint8_t> componentAt(const Layout& layout, uint64_t offsetBytes);
+
+// Cuts a file range into object extents, in file order. Stops at the end of the last component.
+struct Split {
+  std::vector<ObjectExtent> extents;    // instantiated components only, ascending file offset, merged where adjacent
+  std::vector<FileRange> holes;         // ranges in components without chains: read as zeros, instantiate before a write
+  std::optional<uint8_t> firstUninstantiated;  // component to instantiate first, for a writer
+};
+Split split(InodeId inode, const Layout& layout, FileRange range);
+
+// Where an object's byte lies in the file.
+uint64_t fileOffset(const Layout& layout, uint8_t component, uint32_t stripe, uint64_t objectOffsetBytes);
+
+// The file size that object sizes imply: the highest file offset that any object's last byte has, plus one.
+struct ObjectSize {
+  uint8_t component = 0;
+  uint32_t stripe = 0;
+  uint64_t sizeBytes = 0;
+};
+uint64_t fileSize(const Layout& layout, const std::vector<ObjectSize>& objects);
+
+// The size that object (component, stripe) has when the file has `fileSizeBytes` and no holes at its end:
+// what truncation sets.
+uint64_t objectSize(const Layout& layout, uint8_t component, uint32_t stripe, uint64_t fileSizeBytes);
+
+// Every object of the instantiated components; with `onlyExisting`, those the MDT knows to exist.
+struct PlacedObject {
+  ObjectId object;
+  ChainId chain;
+  bool exists = false;
+};
+std::vector<PlacedObject> objectsOf(InodeId inode, const Layout& layout, bool onlyExisting);
+
+}  // namespace trainfs::striping
