@@ -1,8 +1,9 @@
 # The wire between clients, OSSes, tools and an MDS. Prose: docs/format-mds-rpc.md.
 #
 # What a POSIX caller can provoke is an `error` field (errno, 0 = done); an exception means a broken peer,
-# a lost connection or a server that cannot answer (not the leader, shutting down): look for the leader
-# and resend.
+# a lost connection or a server that cannot answer now (not the leader, shutting down, overloaded, an OST
+# that is needed is away): look for the leader, resume the session and resend with the same slot and
+# sequence. A call on a session that was evicted is an exception, too: resuming then says ESTALE.
 @0xc19a5b1b0a7e4f11;
 
 using Cxx = import "/capnp/c++.capnp";
@@ -21,9 +22,12 @@ interface Mds {
   # Waits, bounded by the lease term, while another client gives up what it caches.
 
   registerOst @2 (request :Oss.OstRegistration, control :Oss.OssControl)
-      -> (error :UInt16, message :Text, lease :Oss.OstLease, chainVersion :UInt32);
-  # error: EEXIST (that index belongs to another target, or its present holder is alive), EINVAL (wrong
-  # fsname). `message` says it in words.
+      -> (error :UInt16, message :Text, lease :Oss.OstLease, chainVersion :UInt32,
+          termMilliseconds :UInt32);
+  # error: EEXIST (that index belongs to another target), EINVAL (wrong fsname or malformed). `message` says
+  # it in words. The lease lasts termMilliseconds from the sending of the last answered registration or renewal;
+  # after that the OSS executes nothing for this OST until it has registered again. A registration starts with
+  # no known session: every one is checked again (OstLease.checkSession), evicted ones are found out that way.
 
   status @3 () -> (status :ClusterStatus);
   # For tools; needs no session.
@@ -46,7 +50,8 @@ struct OpenFile {
 
 struct SessionOpened {
   error @0 :UInt16;
-  # EINVAL: wrong fsname. ESTALE: the session to resume was evicted; open a new one. EAGAIN: try again.
+  # EINVAL: wrong fsname. ESTALE: the session to resume has ended; open a new one. EAGAIN: try again later
+  # (too many sessions).
   message @1 :Text;
   session @2 :Session;
   id @3 :UInt64;
@@ -97,6 +102,9 @@ interface Session {
 
   instantiate @12 (inode :UInt64, component :UInt8) -> (error :UInt16, node :Node);
   # Before the first write into a layout component: chooses its chains. Idempotent.
+
+  map @13 () -> (map :ClusterMap);
+  # The present cluster map, for a client that met a stale chain before mapChanged came.
 }
 
 struct Identity {
@@ -172,8 +180,9 @@ struct Create {
   device @3 :UInt64;
   target @4 :Data;           # symlink
   exclusive @5 :Bool;        # EEXIST if there; otherwise an existing regular file is opened
-  writing @6 :Bool;          # regular file: as Session.open with writing, in the same command
+  writing @6 :Bool;          # regular file: opens it as Session.open with writing, in the same command
   layout @7 :Text;           # a layout in text form that replaces the inherited one; empty: inherit
+  opening @8 :Bool;          # regular file: opens it as Session.open without writing, in the same command
 }
 
 struct Link {
@@ -259,6 +268,15 @@ struct ClusterStatus {
   mdts @1 :List(TargetStatus);
   osts @2 :List(TargetStatus);
   map @3 :ClusterMap;
+  sessions @4 :List(SessionStatus);
+}
+
+struct SessionStatus {
+  id @0 :UInt64;
+  epoch @1 :UInt32;
+  clientName @2 :Text;
+  connected @3 :Bool;
+  mayCache @4 :Bool;
 }
 
 struct TargetStatus {

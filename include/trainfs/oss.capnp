@@ -28,7 +28,8 @@ interface OstLease {
   renew @0 (stats :OstStats) -> (chainVersion :UInt32);
 
   checkSession @1 (session :UInt64, epoch :UInt32) -> (valid :Bool);
-  # Is this a live session with that epoch? Asked once per data connection.
+  # Is this a live session with that epoch? Asked once per data connection and registration: what was answered
+  # before the OST registered (again) counts no more.
 }
 
 interface OssControl {
@@ -40,7 +41,8 @@ interface OssControl {
   stat @1 (objects :List(Data)) -> (results :List(ObjectStat));
 
   fence @2 (session :UInt64, epoch :UInt32) -> ();
-  # From the answer on, no request of that session with an epoch <= `epoch` is executed.
+  # From the answer on, no request of that session with an epoch <= `epoch` is executed, and none is still
+  # being executed.
 }
 
 struct ObjectStat {
