@@ -27,8 +27,9 @@ struct CreateOp {  // regular file, directory, symlink, FIFO, socket, device: by
   std::string target;        // symlink
   bool exclusive = true;     // EEXIST if there; else an existing regular file is answered with existed = true
   bool writing = false;      // regular file: also mark it as being written by the session
-  InodeId newInode;          // chosen by the leader
-  Layout layout;             // regular file: chosen by the leader, first component instantiated if there are OSTs
+  InodeId newInode;          // chosen by the leader, above every number used before
+  Layout layout;             // regular file: chosen by the leader, first component instantiated if there are OSTs;
+                             // directory: its own default layout, empty for what it inherits
 };
 struct LinkOp {
   InodeId inode, parent;
@@ -44,6 +45,7 @@ struct UnlinkOp {
 struct RmdirOp {
   InodeId parent;
   std::string name;
+  std::vector<std::pair<InodeId, SessionId>> holders;  // as UnlinkOp's: an open directory stays for getattr
 };
 struct RenameOp {
   InodeId parent;

@@ -20,7 +20,7 @@ struct Node {
 
 struct DirEntry {
   std::string name;
-  uint64_t cookie = 0;  // 63 bits, > 2
+  uint64_t cookie = 0;  // 63 bits, > 2; keys.h says how it is made
   InodeId inode;
   Node node;
 };
@@ -31,14 +31,17 @@ struct DirPage {
 };
 
 Result<Node> loadNode(const View& view, InodeId inode);                              // ESTALE: no such inode
-Result<Node> lookup(const View& view, InodeId parent, std::string_view name);        // ENOENT, ENOTDIR, ENAMETOOLONG
+Result<Node> lookup(const View& view, InodeId parent, std::string_view name);        // ENOENT, ENOTDIR, ENAMETOOLONG, ESTALE: no such parent
+// Entries strictly after `cookie` (0: from the start), at most min(entriesMax, kReaddirEntriesMax).
+inline constexpr uint32_t kReaddirEntriesMax = 4096;
 Result<DirPage> readdir(const View& view, InodeId dir, uint64_t cookie, uint32_t entriesMax);
 Result<std::string> readlink(const View& view, InodeId inode);                       // EINVAL: not a symlink
 Result<std::string> getxattr(const View& view, InodeId inode, std::string_view name);  // ENODATA; trainfs.layout in text form
 Result<std::vector<std::string>> listxattr(const View& view, InodeId inode);
 
 // The layout that a new file in `dir` gets: the directory's own, else root's, else the built-in default
-// (one stripe, 4 MiB). Not yet placed.
+// (one stripe, 4 MiB). Not yet placed. As in Lustre a new directory takes its parent's own default with it;
+// only root's reaches directories that have none.
 Layout inheritedLayout(const View& view, InodeId dir);
 
 // ---- for the server and the reaper ----
@@ -57,7 +60,7 @@ std::vector<SessionId> writersOf(const View& view, InodeId inode);
 // Orphans that the session holds.
 std::vector<InodeId> orphansOf(const View& view, SessionId session);
 
-// Objects to be destroyed: (inode, layout it had). At most `most`, in key order after `after`.
+// Objects to be destroyed: (inode, layout it had). At most `most`, in key order.
 struct Garbage {
   InodeId inode;
   Layout layout;
@@ -74,6 +77,8 @@ std::vector<OstRecord> osts(const View& view);
 
 // Where leader-chosen inode numbers go on: greater than every number used so far.
 InodeId nextInode(const View& view);
+// The log index that the store is up to; see setApplied in state_machine.h.
+uint64_t appliedIndex(const View& view);
 std::string fsname(const View& view);
 uint16_t mdtIndex(const View& view);
 

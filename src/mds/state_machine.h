@@ -12,7 +12,11 @@ namespace trainfs::mds {
 // sequence gives ESTALE with value 1 ("end this session"), an unknown session ESTALE.
 Outcome apply(const Command& command, Txn& txn);
 
-// The content of a new MDT: root directory (mode 0755, owned by root) and format version. Used by mkfs.
+// The log index of the last command applied: belongs into the same transaction as the command's effect.
+void setApplied(Txn& txn, uint64_t index);
+
+// The content of a new MDT: root directory (mode 0755, owned by root; MDT0 only) and format version. Used by
+// mkfs, on an empty store.
 void format(Txn& txn, const std::string& fsname, uint16_t mdtIndex, Time now);
 
 }  // namespace trainfs::mds
