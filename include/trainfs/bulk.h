@@ -1,12 +1,13 @@
 // Bulk frames: how data moves between a client and an OSS. Prose: docs/format-bulk.md.
 //
 // A frame is: BulkHeader | extentCount x BulkExtent | sumCount x uint64 | payload.
-// All integers little-endian. Requests and replies have the same shape; a reply repeats the request's
-// operation and requestId, has kBulkReply set, and carries one extent per request extent with
-// lengthBytes replaced by what was done.
+// All integers little-endian. Requests and replies have the same shape; a reply repeats the
+// request's operation and requestId, has kBulkReply set, and carries one extent per request extent
+// with lengthBytes replaced by what was done.
 //
-// sums: the XXH3 (64 bit, seed 0) of each piece of payload, cut at 64 KiB block borders of the object:
-// blockPieces(extent) sums per extent, in order. A sum of a whole block is the very one stored at rest.
+// sums: the XXH3 (64 bit, seed 0) of each piece of payload, cut at 64 KiB block borders of the
+// object: blockPieces(extent) sums per extent, in order. A sum of a whole block is the very one
+// stored at rest.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +32,7 @@ enum class BulkOp : uint8_t {
   kPunch = 4,     // zero and deallocate [offset, offset+length) of each extent; size unchanged
   kTruncate = 5,  // set each object's size to offsetBytes; lengthBytes 0
   kSync = 6,      // each object of the extents is on stable storage, sums too, when answered
-  kStat = 7,      // reply: offsetBytes = object size, lengthBytes = min(allocated bytes / 4096, 2^32-1)
+  kStat = 7,  // reply: offsetBytes = object size, lengthBytes = min(allocated bytes / 4096, 2^32-1)
 };
 
 // Header flags.
@@ -68,8 +69,9 @@ struct BulkHeader {
   uint16_t sumCount = 0;
   uint16_t errorCode = 0;
   // kHello: lane of the session's connections to this worker. A newer connection of the same
-  // (session, lane) replaces the older one: what that one still had in flight is finished or dropped
-  // before the hello is answered, so a resent write can never be overtaken by its first copy.
+  // (session, lane) replaces the older one: what that one still had in flight is finished or
+  // dropped before the hello is answered, so a resent write can never be overtaken by its first
+  // copy.
   uint32_t lane = 0;
   uint32_t reserved = 0;
 };
@@ -85,8 +87,7 @@ struct BulkExtent {
 static_assert(sizeof(BulkExtent) == 40 && std::is_trivially_copyable_v<BulkExtent>);
 
 // Most sums that a legal frame can carry: every extent adds at most one cut at each end.
-inline constexpr uint32_t kBulkSumsMax =
-    kBulkPayloadBytesMax / kBlockBytes + 2 * kBulkExtentsMax;
+inline constexpr uint32_t kBulkSumsMax = kBulkPayloadBytesMax / kBlockBytes + 2 * kBulkExtentsMax;
 inline constexpr size_t kBulkHeadBytesMax =
     sizeof(BulkHeader) + kBulkExtentsMax * sizeof(BulkExtent) + kBulkSumsMax * sizeof(uint64_t);
 
@@ -113,12 +114,13 @@ std::string checkHeader(const BulkHeader& header);
 // Bytes of extents and sums that follow a checked header.
 size_t tailBytes(const BulkHeader& header);
 
-// Checks the sum of header and tail, that sumCount and payloadBytes are what op and extents demand, and
-// that no extent overflows. Returns an empty string, or what is wrong. After it, the frame is safe to use.
+// Checks the sum of header and tail, that sumCount and payloadBytes are what op and extents demand,
+// and that no extent overflows. Returns an empty string, or what is wrong. After it, the frame is
+// safe to use.
 std::string checkHead(const BulkHeader& header, std::span<const std::byte> tail);
 
-// Which of an OSS's data workers owns an object: every request for it goes to that worker's port, so an
-// object's state belongs to one thread and needs no lock.
+// Which of an OSS's data workers owns an object: every request for it goes to that worker's port,
+// so an object's state belongs to one thread and needs no lock.
 uint32_t workerOf(const ObjectId& object, uint32_t workers);
 
 }  // namespace trainfs

@@ -1,4 +1,5 @@
-// Logs: one line per event on stderr, by spdlog. Every program calls startLogging once, first thing.
+// Logs: one line per event on stderr, by spdlog. Every program calls startLogging once, first
+// thing.
 #pragma once
 
 #include <spdlog/spdlog.h>
@@ -6,6 +7,8 @@
 #include <string>
 
 namespace trainfs {
+
+bool isLogLevel(const std::string& level);
 
 // `program` is printed in each line. level: trace, debug, info, warning, error, off.
 // Returns false (and changes nothing) for an unknown level.

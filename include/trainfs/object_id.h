@@ -1,4 +1,5 @@
-// The two outer forms of an ObjectId: 16 bytes on the wire and in keys, 32 hex digits as a file name.
+// The two outer forms of an ObjectId: 16 bytes on the wire and in keys, 32 hex digits as a file
+// name.
 #pragma once
 
 #include <array>
@@ -13,7 +14,8 @@ namespace trainfs {
 
 inline constexpr size_t kObjectIdBytes = 16;
 
-// Big-endian, so that keys of one file's objects sort together: inode, generation, component, stripe.
+// Big-endian, so that keys of one file's objects sort together: inode, generation, component,
+// stripe.
 std::array<uint8_t, kObjectIdBytes> encodeObjectId(const ObjectId& id);
 ObjectId decodeObjectId(const uint8_t* bytes16);
 
