@@ -13,14 +13,24 @@
 
 namespace trainfs::striping {
 
+// What a layout that does not say otherwise has.
+inline constexpr uint64_t kDefaultStripeBytes = 4 * kMiB;
+
+// The stripe size for a component that names none: the default, or the greatest power of two below it that
+// divides the component's end.
+uint64_t defaultStripeBytes(uint64_t endBytes);
+
 // What is wrong with a layout, in words for the user; empty if nothing is. Checks component order and gaps,
-// stripe size and count limits, pool name length, and that chains/exists have stripeCount elements or none.
+// stripe size and count limits, that ends are multiples of the stripe size, pool names, and that chains and
+// exists have stripeCount elements or none. All other functions here expect a layout that passes.
 std::string checkLayout(const Layout& layout);
+std::string checkPoolName(const std::string& pool);
 
 // The component that holds a file offset; nullopt beyond the last component's end (EFBIG for writers).
 std::optional<uint8_t> componentAt(const Layout& layout, uint64_t offsetBytes);
 
 // Cuts a file range into object extents, in file order. Stops at the end of the last component.
+// Makes one extent per chunk when there are several stripes: ranges are to be of bounded length.
 struct Split {
   std::vector<ObjectExtent> extents;    // instantiated components only, ascending file offset, merged where adjacent
   std::vector<FileRange> holes;         // ranges in components without chains: read as zeros, instantiate before a write
@@ -28,10 +38,12 @@ struct Split {
 };
 Split split(InodeId inode, const Layout& layout, FileRange range);
 
-// Where an object's byte lies in the file.
+// Where an object's byte lies in the file; kExtentEof if that is beyond 64 bits. The component must be
+// instantiated and have that stripe.
 uint64_t fileOffset(const Layout& layout, uint8_t component, uint32_t stripe, uint64_t objectOffsetBytes);
 
 // The file size that object sizes imply: the highest file offset that any object's last byte has, plus one.
+// Objects that the layout does not have count for nothing; no object reaches beyond its component.
 struct ObjectSize {
   uint8_t component = 0;
   uint32_t stripe = 0;

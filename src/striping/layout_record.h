@@ -9,6 +9,8 @@
 
 namespace trainfs::striping {
 
+inline constexpr uint8_t kLayoutRecordVersion = 1;
+
 // A layout without components encodes to a record, too; an absent layout is the empty string.
 std::string encodeLayout(const Layout& layout);
 

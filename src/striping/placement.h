@@ -27,6 +27,9 @@ Result<std::vector<ChainId>> chooseChains(const Component& component, const std:
 // is returned as it is, so that files can be created and get their chains at the first write.
 Result<Layout> place(Layout layout, const std::vector<OstSpace>& osts, uint64_t turn);
 
+// Gives the component its chains; no object exists yet.
+void setChains(Component& component, std::vector<ChainId> chains);
+
 // Fills in what an inherited or given layout leaves open: generation 1, default component.
 Layout defaultLayout();  // one component [0, EOF), 4 MiB, one stripe
 
