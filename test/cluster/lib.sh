@@ -1,0 +1,56 @@
+# What every cluster test shares. tools/test runs each script with WORK, an empty directory of its own as the
+# current directory, and ROOT, the checkout; by hand: WORK=$(mktemp -d) ROOT=$PWD bash test/cluster/NAME.sh
+set -euo pipefail
+: "${WORK:?}" "${ROOT:?}"
+cluster=$WORK/cluster mnt=$WORK/mnt
+build=${TRAINFS_BUILD:-$ROOT/build}
+tfs=$build/tools/tfs/tfs
+
+fail() { echo "FAILED: $*" >&2; exit 1; }
+skip() { echo "skipped: $*"; exit 77; }
+minicluster() { local verb=$1; shift; "$ROOT/tools/minicluster" "$verb" "$cluster" "$@"; }
+
+# A seed for whatever is random in a test; printed, so that a failure can be replayed.
+seed=${TRAINFS_SEED:-$((RANDOM * 32768 + RANDOM))}
+seeded() { RANDOM=$seed; echo "replay with TRAINFS_SEED=$seed"; }
+
+# start_cluster [OSTS [MOUNT...]]: up, with one mount at $mnt unless mounts are given.
+start_cluster() {
+  [ -e /dev/fuse ] || skip "there is no /dev/fuse"
+  local osts=${1:-4} mounts=()
+  shift || true
+  for path in "${@:-$mnt}"; do mounts+=(--mount "$path"); done
+  trap 'stop_cluster' EXIT
+  minicluster up --osts "$osts" "${mounts[@]}" >/dev/null
+}
+
+stop_cluster() {
+  local status=$?
+  trap - EXIT
+  if [ $status != 0 ] && [ $status != 77 ]; then
+    for log in "$cluster"/log/*.log; do echo "--- ${log##*/}"; tail -n 15 "$log"; done
+  fi
+  minicluster down || status=1
+  exit $status
+}
+
+# restart NAME...: stops each with SIGTERM and starts it again.
+restart() { for name in "$@"; do minicluster stop "$name"; minicluster start "$name"; done; }
+servers() { minicluster status | awk '$1 ~ /^(mds|ost)/ {print $1}'; }
+
+# until_true SECONDS COMMAND...: polls; fails loudly when the time is over.
+until_true() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    [ $SECONDS -lt $end ] || fail "not within its time: $*"
+    sleep 0.1
+  done
+}
+
+expect() { # expect WANTED COMMAND...: the command prints exactly that
+  local wanted=$1 got
+  shift
+  got=$("$@" 2>&1) || true
+  [ "$got" = "$wanted" ] || fail "$*: expected '$wanted', got '$got'"
+}
