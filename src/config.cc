@@ -29,31 +29,33 @@ struct Entry {
   std::variant<std::string*, bool*, Number, std::vector<std::string>*> target;
 };
 
-std::string setFrom(const toml::node& node, std::string* target) {
+// Each checks the node and, if `store`, takes its value over: a wrong value is wrong under a flag,
+// too.
+std::string setFrom(const toml::node& node, std::string* target, bool store) {
   auto value = node.value_exact<std::string>();
   if (!value) return "must be a string";
-  *target = *value;
+  if (store) *target = *value;
   return "";
 }
 
-std::string setFrom(const toml::node& node, bool* target) {
+std::string setFrom(const toml::node& node, bool* target, bool store) {
   auto value = node.value_exact<bool>();
   if (!value) return "must be true or false";
-  *target = *value;
+  if (store) *target = *value;
   return "";
 }
 
-std::string setFrom(const toml::node& node, Number target) {
+std::string setFrom(const toml::node& node, Number target, bool store) {
   auto value = node.value_exact<int64_t>();
   if (!value) return "must be an integer";
   if (*value < target.least || *value > target.most)
     return "is " + std::to_string(*value) + ", must be " + std::to_string(target.least) + " to " +
            std::to_string(target.most);
-  *target.value = static_cast<uint32_t>(*value);
+  if (store) *target.value = static_cast<uint32_t>(*value);
   return "";
 }
 
-std::string setFrom(const toml::node& node, std::vector<std::string>* target) {
+std::string setFrom(const toml::node& node, std::vector<std::string>* target, bool store) {
   auto* array = node.as_array();
   if (array == nullptr) return "must be an array of strings";
   std::vector<std::string> values;
@@ -62,7 +64,7 @@ std::string setFrom(const toml::node& node, std::vector<std::string>* target) {
     if (!value) return "must be an array of strings";
     values.push_back(*value);
   }
-  *target = std::move(values);
+  if (store) *target = std::move(values);
   return "";
 }
 
@@ -132,13 +134,16 @@ std::string ProgramOptions::Impl::load(const toml::table& table, const std::stri
     auto found = entries.find(name);
     if (found == entries.end()) {
       auto* inner = node.as_table();
-      if (inner == nullptr) return fail("is unknown");
+      auto below = entries.lower_bound(name + ".");
+      bool known = below != entries.end() && below->first.starts_with(name + ".");
+      if (inner == nullptr || !known) return fail("is unknown");
       if (auto wrong = load(*inner, name + "."); !wrong.empty()) return wrong;
       continue;
     }
-    if (found->second.option->count() > 0) continue;
-    auto wrong =
-        std::visit([&](auto target) { return setFrom(node, target); }, found->second.target);
+    auto& entry = found->second;
+    bool flagged = entry.option->count() > 0;
+    auto set = [&](auto target) { return setFrom(node, target, !flagged); };
+    auto wrong = std::visit(set, entry.target);
     if (!wrong.empty()) return fail(wrong);
   }
   return "";
