@@ -24,12 +24,13 @@ struct CreateOp {  // regular file, directory, symlink, FIFO, socket, device: by
   std::string name;
   uint32_t mode = 0;
   uint64_t device = 0;
-  std::string target;        // symlink
-  bool exclusive = true;     // EEXIST if there; else an existing regular file is answered with existed = true
-  bool writing = false;      // regular file: also mark it as being written by the session
-  InodeId newInode;          // chosen by the leader, above every number used before
-  Layout layout;             // regular file: chosen by the leader, first component instantiated if there are OSTs;
-                             // directory: its own default layout, empty for what it inherits
+  std::string target;  // symlink
+  bool exclusive =
+      true;  // EEXIST if there; else an existing regular file is answered with existed = true
+  bool writing = false;  // regular file: also mark it as being written by the session
+  InodeId newInode;      // chosen by the leader, above every number used before
+  Layout layout;  // regular file: chosen by the leader, first component instantiated if there are
+                  // OSTs; directory: its own default layout, empty for what it inherits
 };
 struct LinkOp {
   InodeId inode, parent;
@@ -38,14 +39,15 @@ struct LinkOp {
 struct UnlinkOp {
   InodeId parent;
   std::string name;
-  // Sessions that have an inode open (leader's table and the caller's own word): should the last link of
-  // one go, it stays as their orphan instead of being destroyed.
+  // Sessions that have an inode open (leader's table and the caller's own word): should the last
+  // link of one go, it stays as their orphan instead of being destroyed.
   std::vector<std::pair<InodeId, SessionId>> holders;
 };
 struct RmdirOp {
   InodeId parent;
   std::string name;
-  std::vector<std::pair<InodeId, SessionId>> holders;  // as UnlinkOp's: an open directory stays for getattr
+  std::vector<std::pair<InodeId, SessionId>>
+      holders;  // as UnlinkOp's: an open directory stays for getattr
 };
 struct RenameOp {
   InodeId parent;
@@ -58,8 +60,15 @@ struct RenameOp {
 
 // Which fields of SetAttrOp are meant; the values are wire format.
 enum SetAttrMask : uint32_t {
-  kSetMode = 1, kSetUid = 2, kSetGid = 4, kSetSize = 8, kSetAtime = 16, kSetMtime = 32,
-  kSetAtimeNow = 64, kSetMtimeNow = 128, kSetFlags = 256,
+  kSetMode = 1,
+  kSetUid = 2,
+  kSetGid = 4,
+  kSetSize = 8,
+  kSetAtime = 16,
+  kSetMtime = 32,
+  kSetAtimeNow = 64,
+  kSetMtimeNow = 128,
+  kSetFlags = 256,
   kKillPrivileges = 512,  // with size: clear set-user-ID and, on group-executables, set-group-ID
 };
 struct SetAttrOp {
@@ -79,15 +88,16 @@ struct RemoveXattrOp {
   InodeId inode;
   std::string name;
 };
-struct SetLayoutOp {  // from setxattr/removexattr of trainfs.layout; `layout` parsed and, for a file, placed by the leader
+struct SetLayoutOp {  // from setxattr/removexattr of trainfs.layout; `layout` parsed and, for a
+                      // file, placed by the leader
   InodeId inode;
-  Layout layout;      // no components: remove a directory's default layout
+  Layout layout;  // no components: remove a directory's default layout
 };
 struct ReportOp {  // what a writer knows; never shrinks the file
   InodeId inode;
   uint64_t sizeBytes = 0;
-  uint64_t usedBytes = 0;  // 0: unknown
-  Time mtime;              // {0,0}: unchanged
+  uint64_t usedBytes = 0;                            // 0: unknown
+  Time mtime;                                        // {0,0}: unchanged
   std::vector<std::pair<uint8_t, uint32_t>> exists;  // (component, stripe)
   bool stillWriting = false;
   bool killPrivileges = false;
@@ -103,14 +113,15 @@ struct InstantiateOp {  // give a component its chains; keeps what is there if i
   uint8_t component = 0;
   std::vector<ChainId> chains;
 };
-struct ReleaseOp {  // the session has closed its last handle: drop its hold on an orphan and its write mark
+struct ReleaseOp {  // the session has closed its last handle: drop its hold on an orphan and its
+                    // write mark
   InodeId inode;
 };
 struct OpenSessionOp {
   std::string clientName;
 };
-// Ends a session (by its own will, or evicted: the caller has fenced it and glimpsed its files first):
-// its slots, marks and orphan holds go.
+// Ends a session (by its own will, or evicted: the caller has fenced it and glimpsed its files
+// first): its slots, marks and orphan holds go.
 struct EndSessionOp {
   SessionId session;
 };
@@ -131,20 +142,21 @@ using Operation = std::variant<CreateOp, LinkOp, UnlinkOp, RmdirOp, RenameOp, Se
 inline constexpr uint16_t kNoSlot = 0xffff;
 
 struct Command {
-  SessionId session;         // 0: the MDS itself
-  uint16_t slot = kNoSlot;   // kNoSlot: idempotent by nature, no reply is kept
+  SessionId session;        // 0: the MDS itself
+  uint16_t slot = kNoSlot;  // kNoSlot: idempotent by nature, no reply is kept
   uint64_t sequence = 0;
   Identity identity;
-  Time now;                  // the leader's clock, monotonic over commands
+  Time now;  // the leader's clock, monotonic over commands
   Operation op;
 };
 
-// What apply() gives back, and what a slot keeps: small, and enough to rebuild the reply from the store.
+// What apply() gives back, and what a slot keeps: small, and enough to rebuild the reply from the
+// store.
 struct Outcome {
-  int error = 0;             // errno
-  InodeId inode;             // the inode concerned (created, found, changed); kNoInode: none or gone
+  int error = 0;  // errno
+  InodeId inode;  // the inode concerned (created, found, changed); kNoInode: none or gone
   bool existed = false;
-  uint64_t value = 0;        // OpenSession: the new session's id; RegisterOst: the chain's version
+  uint64_t value = 0;  // OpenSession: the new session's id; RegisterOst: the chain's version
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 

@@ -36,14 +36,18 @@ std::string relationPrefix(Relation relation, char direction, uint64_t number) {
 
 }  // namespace
 
-std::string inodeKey(InodeId inode) { return tagged("I", inode.value); }
+std::string inodeKey(InodeId inode) {
+  return tagged("I", inode.value);
+}
 
 uint64_t nameHash(uint64_t directorySeed, std::string_view name) {
   uint64_t hash = XXH3_64bits_withSeed(name.data(), name.size(), directorySeed) >> 16;
   return hash == 0 ? 1 : hash;
 }
 
-std::string directoryPrefix(InodeId directory) { return tagged("D", directory.value); }
+std::string directoryPrefix(InodeId directory) {
+  return tagged("D", directory.value);
+}
 
 std::string entryHashPrefix(InodeId directory, uint64_t hash) {
   auto key = directoryPrefix(directory);
@@ -64,15 +68,20 @@ std::string entryKey(InodeId directory, EntryPlace place, std::string_view name)
 ParsedEntryKey parseEntryKey(std::string_view key) {
   KJ_REQUIRE(key.size() > kEntryHeadBytes && key[0] == 'D', "directory entry with a damaged key",
              key.size());
-  return {{readBigEndian(key.substr(9, 6)), static_cast<uint16_t>(readBigEndian(key.substr(15, 2)))},
-          key.substr(kEntryHeadBytes)};
+  return {
+      {readBigEndian(key.substr(9, 6)), static_cast<uint16_t>(readBigEndian(key.substr(15, 2)))},
+      key.substr(kEntryHeadBytes)};
 }
 
-std::string xattrPrefix(InodeId inode) { return tagged("X", inode.value); }
+std::string xattrPrefix(InodeId inode) {
+  return tagged("X", inode.value);
+}
 std::string xattrKey(InodeId inode, std::string_view name) {
   return xattrPrefix(inode).append(name);
 }
-std::string_view xattrName(std::string_view key) { return key.substr(9); }
+std::string_view xattrName(std::string_view key) {
+  return key.substr(9);
+}
 
 std::string bySessionPrefix(Relation relation, SessionId session) {
   return relationPrefix(relation, 's', session.value);
@@ -95,20 +104,28 @@ uint64_t relatedId(std::string_view key) {
   return readBigEndian(key.substr(10));
 }
 
-std::string sessionsPrefix() { return "Sr"; }
-std::string sessionKey(SessionId session) { return tagged("Sr", session.value); }
+std::string sessionsPrefix() {
+  return "Sr";
+}
+std::string sessionKey(SessionId session) {
+  return tagged("Sr", session.value);
+}
 SessionId sessionOfKey(std::string_view key) {
   KJ_REQUIRE(key.size() == 2 + 8, "session with a damaged key", key.size());
   return {readBigEndian(key.substr(2))};
 }
-std::string slotsPrefix(SessionId session) { return tagged("Ss", session.value); }
+std::string slotsPrefix(SessionId session) {
+  return tagged("Ss", session.value);
+}
 std::string slotKey(SessionId session, uint16_t slot) {
   auto key = slotsPrefix(session);
   appendBigEndian(key, slot);
   return key;
 }
 
-std::string garbagePrefix() { return "G"; }
+std::string garbagePrefix() {
+  return "G";
+}
 std::string garbageKey(InodeId inode, uint32_t generation) {
   auto key = tagged("G", inode.value);
   appendBigEndian(key, generation);

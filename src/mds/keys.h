@@ -1,5 +1,5 @@
-// Keys of the metadata store. Integers big-endian, so that byte order is number order. Prose and the
-// reasons: docs/format-mdt.md. At most 9 + 8 + 255 bytes; LMDB takes 511.
+// Keys of the metadata store. Integers big-endian, so that byte order is number order. Prose and
+// the reasons: docs/format-mdt.md. At most 9 + 8 + 255 bytes; LMDB takes 511.
 //   'I' inode                            inode record
 //   'D' directory hash:48 ordinal:16 name    entry record; readdir is a scan
 //   'X' inode name                       extended attribute
@@ -24,8 +24,8 @@ std::string inodeKey(InodeId inode);
 
 // ---- directory entries ----
 
-// Where an entry is in its directory: the readdir cookie is hash (48 bits) and ordinal (15 bits) together.
-// The ordinal tells names of equal hash apart. Neither changes while the entry lives.
+// Where an entry is in its directory: the readdir cookie is hash (48 bits) and ordinal (15 bits)
+// together. The ordinal tells names of equal hash apart. Neither changes while the entry lives.
 struct EntryPlace {
   uint64_t hash = 1;     // 1 .. 2^48-1: never 0, so that cookies are > 2
   uint16_t ordinal = 0;  // < kOrdinalsMax
@@ -37,8 +37,8 @@ struct EntryPlace {
 inline constexpr uint32_t kOrdinalsMax = 1u << 15;
 inline constexpr uint64_t kCookieMax = (uint64_t{1} << 63) - 1;
 
-// XXH3 of the name, seeded with the directory's own seed so that collisions found in one directory are
-// worth nothing in another.
+// XXH3 of the name, seeded with the directory's own seed so that collisions found in one directory
+// are worth nothing in another.
 uint64_t nameHash(uint64_t directorySeed, std::string_view name);
 
 std::string directoryPrefix(InodeId directory);

@@ -16,11 +16,11 @@ class View {
  public:
   virtual ~View() = default;
   virtual std::optional<std::string_view> get(std::string_view key) const = 0;
-  // Visits keys >= from in order while they start with `prefix` and `visit` returns true. `visit` must not
-  // change the store: collect, then change.
-  virtual void scan(std::string_view from, std::string_view prefix,
-                    const std::function<bool(std::string_view key, std::string_view value)>& visit)
-      const = 0;
+  // Visits keys >= from in order while they start with `prefix` and `visit` returns true. `visit`
+  // must not change the store: collect, then change.
+  virtual void scan(
+      std::string_view from, std::string_view prefix,
+      const std::function<bool(std::string_view key, std::string_view value)>& visit) const = 0;
 };
 
 // The write transaction. Dropped without commit() it leaves no trace.
@@ -28,7 +28,8 @@ class Txn : public View {
  public:
   virtual void put(std::string_view key, std::string_view value) = 0;
   virtual void erase(std::string_view key) = 0;  // a missing key is fine
-  // Durable when it returns. Throws kj::Exception when the disk refuses; the store is then unusable.
+  // Durable when it returns. Throws kj::Exception when the disk refuses; the store is then
+  // unusable.
   virtual void commit() = 0;
 };
 

@@ -1,0 +1,140 @@
+// Makes an inode of any type and its first entry; or opens the regular file that is there already.
+// mkdir(2), mknod(2), symlink(2), open(2) with O_CREAT; POSIX.1-2017 open(), mkdir(), symlink().
+#include <sys/stat.h>
+#include <xxhash.h>
+
+#include <algorithm>
+
+#include "mds/directory.h"
+#include "mds/inodes.h"
+#include "mds/operations.h"
+#include "striping/layout.h"
+#include "striping/layout_record.h"
+
+namespace trainfs::mds {
+namespace {
+
+Status checkTarget(const std::string& target) {
+  if (target.empty()) return Errno(ENOENT);
+  if (target.size() > kSymlinkBytesMax) return Errno(ENAMETOOLONG);
+  if (target.find('\0') != target.npos) return Errno(EINVAL);
+  return Done{};
+}
+
+Status checkLayout(const CreateOp& op) {
+  bool given = !op.layout.components.empty();
+  if (given ? !striping::checkLayout(op.layout).empty() : S_ISREG(op.mode)) return Errno(EINVAL);
+  return Done{};
+}
+
+Status checkType(const CreateOp& op) {
+  switch (op.mode & S_IFMT) {
+    case S_IFREG:
+    case S_IFDIR:
+      return checkLayout(op);
+    case S_IFLNK:
+      return checkTarget(op.target);
+    case S_IFIFO:
+    case S_IFSOCK:
+    case S_IFCHR:
+    case S_IFBLK:
+      return Done{};
+    default:
+      return Errno(EINVAL);
+  }
+}
+
+// The entry is there: O_CREAT without O_EXCL opens a regular file; nothing else is ever created
+// over.
+Result<Outcome> openExisting(const CreateOp& op, const Command& command, Txn& txn, InodeId inode) {
+  if (op.exclusive || !S_ISREG(op.mode)) return Errno(EEXIST);
+  auto existing = loadInode(txn, inode);
+  if (!existing) return existing.error();
+  if (existing->isDirectory()) return Errno(EISDIR);
+  if (!existing->isRegular()) return Errno(EEXIST);
+  if (op.writing && command.session.value != 0)
+    relate(txn, Relation::kWriter, command.session, inode);
+  return Outcome{.inode = inode, .existed = true};
+}
+
+bool inGroup(const Identity& identity, uint32_t gid) {
+  auto& groups = identity.groups;
+  return identity.gid == gid || std::find(groups.begin(), groups.end(), gid) != groups.end();
+}
+
+// Linux inode_init_owner(): in a set-group-ID directory the group is the directory's and a
+// directory inherits the bit; a file loses it for a caller who is neither in that group nor
+// privileged.
+void setOwner(Attributes& attributes, const Attributes& parent, const Identity& identity) {
+  attributes.uid = identity.uid;
+  attributes.gid = identity.gid;
+  if (!(parent.mode & S_ISGID)) return;
+  attributes.gid = parent.gid;
+  bool executable = (attributes.mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP);
+  if (S_ISDIR(attributes.mode))
+    attributes.mode |= S_ISGID;
+  else if (executable && identity.uid != 0 && !inGroup(identity, parent.gid))
+    attributes.mode &= ~uint32_t{S_ISGID};
+}
+
+InodeRecord newInode(const CreateOp& op, const Command& command, const InodeRecord& parent) {
+  InodeRecord record;
+  auto& attributes = record.attributes;
+  attributes.inode = op.newInode;
+  attributes.mode = op.mode & (S_IFMT | 07777);
+  attributes.links = 1;
+  attributes.atime = attributes.mtime = attributes.ctime = attributes.btime = command.now;
+  setOwner(attributes, parent.attributes, command.identity);
+  if (!op.layout.components.empty() && (S_ISREG(op.mode) || S_ISDIR(op.mode)))
+    record.layout = striping::encodeLayout(op.layout);
+  if (S_ISCHR(op.mode) || S_ISBLK(op.mode)) attributes.device = op.device;
+  if (S_ISLNK(op.mode)) {
+    attributes.mode = S_IFLNK | 0777;
+    attributes.sizeBytes = op.target.size();
+    record.target = op.target;
+  }
+  if (record.isDirectory()) {
+    attributes.links = 2;
+    attributes.sizeBytes = attributes.usedBytes = kDirectoryBytes;
+    record.parent = op.parent;
+    record.hashSeed =
+        XXH3_64bits_withSeed(&op.newInode.value, sizeof op.newInode.value, parent.hashSeed);
+    // Root's default reaches everybody without one, so it is not copied: as Lustre.
+    if (record.layout.empty() && op.parent != kRootInode) record.layout = parent.layout;
+  }
+  return record;
+}
+
+// Inode numbers are used once: the leader counts on from the highest that the store has seen.
+void raiseNextInode(Txn& txn, InodeId used) {
+  if (nextInode(txn) <= used) txn.put(kNextInodeKey, encodeNumber(used.value + 1));
+}
+
+}  // namespace
+
+Result<Outcome> run(const CreateOp& op, const Command& command, Txn& txn) {
+  if (auto good = checkName(op.name); !good) return good.error();
+  if (auto good = checkType(op); !good) return good.error();
+  auto parent = loadLinkedDirectory(txn, op.parent);
+  if (!parent) return parent.error();
+  if (auto entry = findEntry(txn, *parent, op.name))
+    return openExisting(op, command, txn, entry->record.inode);
+  if (S_ISDIR(op.mode) && parent->attributes.links >= kLinksMax) return Errno(EMLINK);
+  auto key = freeEntryKey(txn, *parent, op.name);
+  if (!key) return key.error();
+  // A number in use would be a bug of the leader: refuse rather than merge two files.
+  if (op.newInode == kNoInode || findInode(txn, op.newInode)) return Errno(EIO);
+
+  auto record = newInode(op, command, *parent);
+  if (record.isDirectory()) parent->attributes.links++;
+  touchDirectory(*parent, command.now);
+  txn.put(*key, encodeEntry(entryFor(record)));
+  putInode(txn, record);
+  putInode(txn, *parent);
+  if (record.isRegular() && op.writing && command.session.value != 0)
+    relate(txn, Relation::kWriter, command.session, op.newInode);
+  raiseNextInode(txn, op.newInode);
+  return Outcome{.inode = op.newInode};
+}
+
+}  // namespace trainfs::mds

@@ -1,0 +1,30 @@
+// link(2): a second name for a file. Linux vfs_link() and POSIX.1-2017 link() for the errors.
+#include "mds/directory.h"
+#include "mds/inodes.h"
+#include "mds/operations.h"
+
+namespace trainfs::mds {
+
+Result<Outcome> run(const LinkOp& op, const Command& command, Txn& txn) {
+  if (auto good = checkName(op.name); !good) return good.error();
+  auto parent = loadLinkedDirectory(txn, op.parent);
+  if (!parent) return parent.error();
+  auto record = loadInode(txn, op.inode);
+  if (!record) return record.error();
+  if (findEntry(txn, *parent, op.name)) return Errno(EEXIST);
+  if (record->isDirectory()) return Errno(EPERM);
+  if (record->attributes.links == 0) return Errno(ENOENT);
+  if (record->attributes.links >= kLinksMax) return Errno(EMLINK);
+  auto key = freeEntryKey(txn, *parent, op.name);
+  if (!key) return key.error();
+
+  record->attributes.links++;
+  record->attributes.ctime = command.now;
+  touchDirectory(*parent, command.now);
+  txn.put(*key, encodeEntry(entryFor(*record)));
+  putInode(txn, *record);
+  putInode(txn, *parent);
+  return Outcome{.inode = op.inode};
+}
+
+}  // namespace trainfs::mds

@@ -1,0 +1,23 @@
+// An OST says who and where it is. Its index is its name in every layout, so it belongs to one
+// target for good: another uuid is refused.
+#include "mds/keys.h"
+#include "mds/operations.h"
+#include "mds/records.h"
+
+namespace trainfs::mds {
+
+Result<Outcome> run(const RegisterOstOp& op, const Command&, Txn& txn) {
+  auto bad = [](const std::string& text) { return text.empty() || text.size() > kOstTextBytesMax; };
+  if (op.index >= kSingleOstChains - 1 || bad(op.uuid) || bad(op.host)) return Errno(EINVAL);
+  if (op.ports.empty() || op.ports.size() > kOstPortsMax) return Errno(EINVAL);
+  OstRecord ost{op.index, op.uuid, op.host, op.ports, /*chainVersion=*/1};
+  if (auto bytes = txn.get(ostKey(op.index))) {
+    auto known = decodeOst(*bytes);
+    if (known.uuid != op.uuid) return Errno(EEXIST);
+    ost.chainVersion = known.chainVersion;
+  }
+  txn.put(ostKey(op.index), encodeOst(ost));
+  return Outcome{.value = ost.chainVersion};
+}
+
+}  // namespace trainfs::mds

@@ -1,0 +1,12 @@
+// The objects of a garbage record are destroyed on their OSTs: forget it.
+#include "mds/keys.h"
+#include "mds/operations.h"
+
+namespace trainfs::mds {
+
+Result<Outcome> run(const ReapedOp& op, const Command&, Txn& txn) {
+  txn.erase(garbageKey(op.inode, op.generation));
+  return Outcome{};
+}
+
+}  // namespace trainfs::mds

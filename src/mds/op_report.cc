@@ -1,0 +1,52 @@
+// What a writer tells when it syncs, closes or is recalled: size, times, which objects exist now.
+#include <algorithm>
+
+#include "mds/inodes.h"
+#include "mds/operations.h"
+#include "mds/privileges.h"
+#include "striping/layout.h"
+#include "striping/layout_record.h"
+
+namespace trainfs::mds {
+namespace {
+
+// EINVAL: an object that the layout does not have.
+Status markExisting(const ReportOp& op, Layout& layout) {
+  for (auto [index, stripe] : op.exists) {
+    if (index >= layout.components.size()) return Errno(EINVAL);
+    auto& component = layout.components[index];
+    if (stripe >= component.chains.size()) return Errno(EINVAL);
+    component.exists.resize(component.chains.size());
+    component.exists[stripe] = true;
+  }
+  return Done{};
+}
+
+}  // namespace
+
+Result<Outcome> run(const ReportOp& op, const Command& command, Txn& txn) {
+  // Without its mark the session was evicted, or the file is gone: its word counts no more.
+  if (!related(txn, Relation::kWriter, command.session, op.inode)) return Errno(ESTALE);
+  auto record = loadInode(txn, op.inode);
+  if (!record) return record.error();
+  if (op.sizeBytes > kFileBytesMax) return Errno(EFBIG);
+  if (op.mtime.nanoseconds >= kNanosecondsPerSecond) return Errno(EINVAL);
+  auto before = encodeInode(*record);
+  if (!op.exists.empty()) {
+    auto layout = decodeLayoutOf(*record);
+    if (auto good = markExisting(op, layout); !good) return good.error();
+    record->layout = striping::encodeLayout(layout);
+  }
+
+  auto& attributes = record->attributes;
+  if (op.sizeBytes > attributes.sizeBytes || op.mtime != Time{}) attributes.ctime = command.now;
+  attributes.sizeBytes = std::max(attributes.sizeBytes, op.sizeBytes);
+  if (op.usedBytes != 0) attributes.usedBytes = op.usedBytes;
+  if (op.mtime != Time{}) attributes.mtime = op.mtime;
+  if (op.killPrivileges) killPrivileges(txn, attributes, command.now);
+  if (auto after = encodeInode(*record); after != before) txn.put(inodeKey(op.inode), after);
+  if (!op.stillWriting) unrelate(txn, Relation::kWriter, command.session, op.inode);
+  return Outcome{.inode = op.inode};
+}
+
+}  // namespace trainfs::mds

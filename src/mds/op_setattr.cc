@@ -1,0 +1,73 @@
+// chmod(2), chown(2), truncate(2), utimensat(2), in one. Who may do it was settled by the client's
+// kernel.
+#include <linux/fs.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "mds/inodes.h"
+#include "mds/operations.h"
+#include "mds/privileges.h"
+#include "striping/layout.h"
+
+namespace trainfs::mds {
+namespace {
+
+// Flags that are kept for those who ask; none of them changes what the file system does. Others
+// would promise something: they are refused.
+constexpr uint32_t kKnownFlags = FS_NODUMP_FL | FS_NOATIME_FL;
+
+constexpr uint64_t kUsedUnitBytes = 4096;
+
+Status checkSize(const SetAttrOp& op, const InodeRecord& record) {
+  if (record.isDirectory()) return Errno(EISDIR);
+  if (!record.isRegular()) return Errno(EINVAL);
+  if (op.sizeBytes > kFileBytesMax) return Errno(EFBIG);
+  if (op.sizeBytes <= record.attributes.sizeBytes) return Done{};
+  if (!striping::componentAt(decodeLayoutOf(record), op.sizeBytes - 1)) return Errno(EFBIG);
+  return Done{};
+}
+
+Status check(const SetAttrOp& op, const InodeRecord& record) {
+  if ((op.mask & kSetFlags) && (op.flags & ~kKnownFlags)) return Errno(EOPNOTSUPP);
+  if ((op.mask & kSetAtime) && op.atime.nanoseconds >= kNanosecondsPerSecond) return Errno(EINVAL);
+  if ((op.mask & kSetMtime) && op.mtime.nanoseconds >= kNanosecondsPerSecond) return Errno(EINVAL);
+  if (op.mask & kSetSize) return checkSize(op, record);
+  return Done{};
+}
+
+// truncate() marks mtime even if the size stays.
+void setSize(Attributes& attributes, uint64_t sizeBytes, Time now) {
+  uint64_t usedMax = (sizeBytes + kUsedUnitBytes - 1) / kUsedUnitBytes * kUsedUnitBytes;
+  if (sizeBytes < attributes.sizeBytes)
+    attributes.usedBytes = std::min(attributes.usedBytes, usedMax);
+  attributes.sizeBytes = sizeBytes;
+  attributes.mtime = now;
+}
+
+}  // namespace
+
+Result<Outcome> run(const SetAttrOp& op, const Command& command, Txn& txn) {
+  auto record = loadInode(txn, op.inode);
+  if (!record) return record.error();
+  if (auto good = check(op, *record); !good) return good.error();
+
+  auto& attributes = record->attributes;
+  // A change of owner always takes privileges; a mode in the same request is the caller's last
+  // word.
+  if (op.mask & (kSetUid | kSetGid | kKillPrivileges)) killPrivileges(txn, attributes, command.now);
+  if (op.mask & kSetMode) attributes.mode = (attributes.mode & S_IFMT) | (op.mode & 07777);
+  if (op.mask & kSetUid) attributes.uid = op.uid;
+  if (op.mask & kSetGid) attributes.gid = op.gid;
+  if (op.mask & kSetSize) setSize(attributes, op.sizeBytes, command.now);
+  if (op.mask & kSetAtime) attributes.atime = op.atime;
+  if (op.mask & kSetMtime) attributes.mtime = op.mtime;
+  if (op.mask & kSetAtimeNow) attributes.atime = command.now;
+  if (op.mask & kSetMtimeNow) attributes.mtime = command.now;
+  if (op.mask & kSetFlags) attributes.flags = op.flags;
+  attributes.ctime = command.now;
+  putInode(txn, *record);
+  return Outcome{.inode = op.inode};
+}
+
+}  // namespace trainfs::mds
