@@ -19,14 +19,17 @@ namespace {
 
 constexpr uint32_t kPositionalsMax = 1u << 20;
 
+template <typename T>  // uint32_t, or an optional one
 struct Number {
-  uint32_t* value;
+  T* value;
   uint32_t least, most;
 };
 
 struct Entry {
   CLI::Option* option = nullptr;
-  std::variant<std::string*, bool*, Number, std::vector<std::string>*> target;
+  std::variant<std::string*, bool*, Number<uint32_t>, Number<std::optional<uint32_t>>,
+               std::vector<std::string>*>
+      target;
 };
 
 // Each checks the node and, if `store`, takes its value over: a wrong value is wrong under a flag,
@@ -45,7 +48,8 @@ std::string setFrom(const toml::node& node, bool* target, bool store) {
   return "";
 }
 
-std::string setFrom(const toml::node& node, Number target, bool store) {
+template <typename T>
+std::string setFrom(const toml::node& node, Number<T> target, bool store) {
   auto value = node.value_exact<int64_t>();
   if (!value) return "must be an integer";
   if (*value < target.least || *value > target.most)
@@ -104,7 +108,7 @@ struct ProgramOptions::Impl {
       : program(std::move(name)), app(std::move(description), program) {}
 
   void enter(const std::string& name, CLI::Option* option, decltype(Entry::target) target) {
-    entries.emplace(name, Entry{option, target});
+    entries.emplace(name.substr(0, name.find(',')), Entry{option, target});
   }
 
   // Empty, or what is wrong.
@@ -178,7 +182,14 @@ void ProgramOptions::add(const std::string& name, uint32_t& value, const std::st
                      ->take_last()
                      ->capture_default_str()
                      ->check(CLI::Range(least, most));
-  impl_->enter(name, option, Number{&value, least, most});
+  impl_->enter(name, option, Number<uint32_t>{&value, least, most});
+}
+
+void ProgramOptions::add(const std::string& name, std::optional<uint32_t>& value,
+                         const std::string& help, uint32_t least, uint32_t most) {
+  auto* option =
+      impl_->app.add_option("--" + name, value, help)->take_last()->check(CLI::Range(least, most));
+  impl_->enter(name, option, Number<std::optional<uint32_t>>{&value, least, most});
 }
 
 void ProgramOptions::add(const std::string& name, std::vector<std::string>& values,

@@ -221,7 +221,7 @@ std::string loadTarget(const std::string& directory, Target& target) {
 }
 
 std::string saveTarget(const std::string& directory, const Target& target) {
-  std::string path = directory + "/" + kTargetFile, draft = path + ".new";
+  std::string path = directory + "/" + kTargetFile, draft = directory + "/" + kTargetDraftFile;
   if (auto wrong = checkTarget(target); !wrong.empty()) return path + ": " + wrong;
   {
     Fd fd(open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));

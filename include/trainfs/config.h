@@ -23,10 +23,13 @@ class ProgramOptions {
   ProgramOptions(std::string program, std::string description);
   ~ProgramOptions();
 
+  // `name` may be followed by other flags of the same meaning: "dry-run,-n".
   void add(const std::string& name, std::string& value, const std::string& help);
   void add(const std::string& name, bool& value, const std::string& help);
   void add(const std::string& name, uint32_t& value, const std::string& help, uint32_t least,
            uint32_t most);
+  void add(const std::string& name, std::optional<uint32_t>& value, const std::string& help,
+           uint32_t least, uint32_t most);
   void add(const std::string& name, std::vector<std::string>& values, const std::string& help);
   // Arguments without a name, at least `least` of them.
   void addPositional(const std::string& name, std::vector<std::string>& values,

@@ -15,6 +15,9 @@ inline constexpr uint32_t kOstIndexMax = 65534;
 inline constexpr size_t kFsnameBytesMax = 8;
 inline constexpr size_t kMgsNodesMax = 64;
 inline constexpr const char* kTargetFile = "trainfs-target.toml";
+// What saveTarget writes before it becomes kTargetFile; without that one beside it, a format that
+// did not finish.
+inline constexpr const char* kTargetDraftFile = "trainfs-target.toml.new";
 
 struct Target {
   enum class Kind { kMdt, kOst };

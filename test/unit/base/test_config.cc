@@ -14,6 +14,8 @@ struct Program {
   std::string listen = "localhost";
   bool sync = false;
   uint32_t workers = 2;
+  std::optional<uint32_t> index;
+  bool dryRun = false;
   std::vector<std::string> nodes = {"default"};
   std::vector<std::string> targets;
 
@@ -22,6 +24,8 @@ struct Program {
     options.add("listen", listen, "address");
     options.add("data.sync", sync, "wait");
     options.add("data.workers", workers, "threads", 1, 64);
+    options.add("index", index, "number", 0, 100);
+    options.add("dry-run,-n", dryRun, "only look");
     options.add("node", nodes, "servers");
     options.addPositional("target", targets, "directories", 1);
     arguments.insert(arguments.begin(), "trainfs-test");
@@ -89,6 +93,22 @@ TEST_CASE("of a flag given twice the last one counts", "[config]") {
   Program program;
   REQUIRE_FALSE(program.run({"--listen=a", "--listen=b", "t"}));
   CHECK(program.listen == "b");
+}
+
+TEST_CASE("an option without a default stays empty until it is given", "[config]") {
+  Program none, flagged;
+  REQUIRE_FALSE(none.run({"t"}));
+  CHECK_FALSE(none.index);
+  CHECK_FALSE(none.dryRun);
+  REQUIRE_FALSE(flagged.run({"--index=0", "-n", "t"}));
+  CHECK(flagged.index == 0);
+  CHECK(flagged.dryRun);
+  test::TempDir dir;
+  Program filed;
+  REQUIRE_FALSE(filed.run({"--config", dir.write("c.toml", "index = 7\ndry-run = true"), "t"}));
+  CHECK(filed.index == 7);
+  CHECK(filed.dryRun);
+  contains(Program().refusal({"--index=101", "t"}), "index");
 }
 
 TEST_CASE("a wrong flag is refused by name", "[config]") {
