@@ -1,11 +1,11 @@
-// Runs plans of object extents against the OSSes: one DataClient per mount, with a few worker threads that
-// own all connections (one ring each). Callers on any thread; a call submits and returns, and the completion
-// runs on a worker thread, exactly once. Completions must not block.
+// Runs plans of object extents against the OSSes: one DataClient per mount, with a few worker
+// threads that own all connections (one ring each). Callers on any thread; a call submits and
+// returns, and the completion runs on a worker thread, exactly once. Completions must not block.
 //
-// Failure rules: a lost connection, a restarting OSS, kRetry, kStaleChain and kBadSum on a write are retried
-// (same requestId) until the server answers, or, on a `soft` mount, until softTimeout: then EIO. Never
-// answered wrongly: a short or damaged reply is not a success. Reads verify sums; a mismatch is read again
-// once and then EIO with a log line naming object, offset and both sums.
+// Failure rules: a lost connection, a restarting OSS, kRetry, kStaleChain and kBadSum on a write
+// are retried (same requestId) until the server answers, or, on a `soft` mount, until softTimeout:
+// then EIO. Never answered wrongly: a short or damaged reply is not a success. Reads verify sums; a
+// mismatch is read again once and then EIO with a log line naming object, offset and both sums.
 #pragma once
 
 #include <chrono>
@@ -33,7 +33,8 @@ struct DataClientOptions {
 struct ReadPiece {
   ObjectExtent extent;
   std::span<std::byte> data;
-  bool mustExist = false;  // the MDT says that the object exists: its absence is EIO. Otherwise: zeros
+  bool mustExist =
+      false;  // the MDT says that the object exists: its absence is EIO. Otherwise: zeros
 };
 struct WritePiece {
   ObjectExtent extent;
@@ -67,8 +68,8 @@ class DataClient {
   // Called on a worker thread when an OSS says that the session is over (at most once per epoch).
   virtual void onStaleSession(std::function<void()> callback) = 0;
 
-  // The memory of the pieces must stay valid until the completion has run. Bytes beyond an object's end, and
-  // objects that need not exist, read as zeros.
+  // The memory of the pieces must stay valid until the completion has run. Bytes beyond an object's
+  // end, and objects that need not exist, read as zeros.
   virtual void read(std::vector<ReadPiece> pieces, Completion done) = 0;
   virtual void write(std::vector<WritePiece> pieces, Completion done) = 0;
   virtual void punch(std::vector<ObjectExtent> extents, Completion done) = 0;

@@ -1,0 +1,140 @@
+#include "fuse_client/data_client.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "fuse_client/data_request.h"
+#include "fuse_client/request_router.h"
+
+namespace trainfs::client {
+
+namespace {
+
+// Cuts what callers ask for into frames and hands these to the router. No state of its own.
+class RoutedDataClient final : public DataClient {
+ public:
+  explicit RoutedDataClient(const DataClientOptions& options) : router_(options) {
+    router_.start();
+  }
+  ~RoutedDataClient() override { router_.stop(); }
+
+  void setMap(ClusterMap map) override { router_.setMap(std::move(map)); }
+  void setSession(SessionId session, uint32_t epoch) override {
+    router_.setSession({session, epoch});
+  }
+  void onStaleSession(std::function<void()> callback) override {
+    router_.onStaleSession(std::move(callback));
+  }
+
+  void read(std::vector<ReadPiece> pieces, Completion done) override {
+    Plan plan(router_, std::move(done), BulkOp::kRead);
+    for (const ReadPiece& piece : pieces) {
+      plan.add(piece.extent,
+               {.flags = piece.mustExist ? kExtentMustExist : 0, .data = piece.data.data()},
+               piece.data.size());
+    }
+    plan.submit();
+  }
+
+  void write(std::vector<WritePiece> pieces, Completion done) override {
+    Plan plan(router_, std::move(done), BulkOp::kWrite);
+    for (const WritePiece& piece : pieces)
+      plan.add(piece.extent, {.data = const_cast<std::byte*>(piece.data.data())},
+               piece.data.size());
+    plan.submit();
+  }
+
+  void punch(std::vector<ObjectExtent> extents, Completion done) override {
+    Plan plan(router_, std::move(done), BulkOp::kPunch);
+    for (const ObjectExtent& extent : extents) plan.add(extent, {}, extent.lengthBytes);
+    plan.submit();
+  }
+
+  void truncate(std::vector<ObjectTruncate> objects, Completion done) override {
+    Plan plan(router_, std::move(done), BulkOp::kTruncate);
+    for (const ObjectTruncate& truncate : objects)
+      plan.addObject(truncate.object, {.offsetBytes = truncate.sizeBytes});
+    plan.submit();
+  }
+
+  void sync(std::vector<ObjectRef> objects, Completion done) override {
+    Plan plan(router_, std::move(done), BulkOp::kSync);
+    for (const ObjectRef& object : objects) plan.addObject(object, {});
+    plan.submit();
+  }
+
+  void stat(std::vector<ObjectRef> objects, StatCompletion done) override {
+    Plan plan(router_, {}, BulkOp::kStat);
+    plan.operation().statDone = std::move(done);
+    plan.operation().figures.resize(objects.size());
+    for (size_t i = 0; i < objects.size(); ++i)
+      plan.addObject(objects[i], {.figuresIndex = static_cast<uint32_t>(i)});
+    plan.submit();
+  }
+
+ private:
+  // One call under construction.
+  class Plan {
+   public:
+    Plan(RequestRouter& router, Completion done, BulkOp op)
+        : router_(router),
+          operation_(std::make_unique<Operation>()),
+          planner_(
+              router.pool(), [&router](ChainId chain) { return router.portCount(chain); },
+              operation_.get(), op) {
+      operation_->done = std::move(done);
+    }
+    Operation& operation() { return *operation_; }
+
+    // `memoryBytes` of memory for the extent: anything but its length is a bug of the caller.
+    void add(const ObjectExtent& extent, Slice slice, uint64_t memoryBytes) {
+      bool valid = extent.lengthBytes == memoryBytes && extent.objectOffsetBytes <= kFileBytesMax &&
+                   extent.lengthBytes <= kFileBytesMax - extent.objectOffsetBytes;
+      if (!valid) error_ = EINVAL;
+      if (!valid || extent.lengthBytes == 0) return;
+      slice.object = extent.object;
+      slice.offsetBytes = extent.objectOffsetBytes;
+      planner_.add(extent.chain, extent.lengthBytes, slice);
+    }
+    void addObject(const ObjectRef& object, Slice slice) {
+      if (slice.offsetBytes > kFileBytesMax) {
+        error_ = EINVAL;
+        return;
+      }
+      slice.object = object.object;
+      planner_.add(object.chain, 0, slice);
+    }
+
+    void submit() {
+      int error = 0;
+      RequestList requests;
+      if (error_ == 0) requests = planner_.finish(error);
+      if (error_ != 0) error = error_;
+      if (requests.empty()) {
+        router_.completeSoon(operation_.release(), error);
+      } else {
+        router_.submit(operation_.release(), std::move(requests));
+      }
+    }
+
+   private:
+    RequestRouter& router_;
+    std::unique_ptr<Operation> operation_;
+    FramePlanner planner_;
+    int error_ = 0;
+  };
+
+  RequestRouter router_;
+};
+
+}  // namespace
+
+std::unique_ptr<DataClient> DataClient::create(const DataClientOptions& options) {
+  DataClientOptions checked = options;
+  checked.workers = std::clamp(options.workers, 1u, 16u);
+  checked.lanesPerWorker = std::clamp(options.lanesPerWorker, 1u, 8u);
+  checked.inFlightPerConnection = std::clamp(options.inFlightPerConnection, 1u, 1024u);
+  return std::make_unique<RoutedDataClient>(checked);
+}
+
+}  // namespace trainfs::client
