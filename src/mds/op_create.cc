@@ -7,7 +7,7 @@
 
 #include "mds/directory.h"
 #include "mds/inodes.h"
-#include "mds/operations.h"
+#include "mds/op_run.h"
 #include "striping/layout.h"
 #include "striping/layout_record.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "mds/inodes.h"
-#include "mds/operations.h"
+#include "mds/op_run.h"
 #include "striping/layout.h"
 #include "striping/layout_record.h"
 #include "striping/placement.h"

@@ -1,7 +1,7 @@
 // link(2): a second name for a file. Linux vfs_link() and POSIX.1-2017 link() for the errors.
 #include "mds/directory.h"
 #include "mds/inodes.h"
-#include "mds/operations.h"
+#include "mds/op_run.h"
 
 namespace trainfs::mds {
 

@@ -1,7 +1,7 @@
 // Marks a file as being written by the session, durably: should the session die, the file's size
 // has to be asked of the OSTs.
 #include "mds/inodes.h"
-#include "mds/operations.h"
+#include "mds/op_run.h"
 
 namespace trainfs::mds {
 

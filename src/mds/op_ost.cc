@@ -1,7 +1,7 @@
 // An OST says who and where it is. Its index is its name in every layout, so it belongs to one
 // target for good: another uuid is refused.
 #include "mds/keys.h"
-#include "mds/operations.h"
+#include "mds/op_run.h"
 #include "mds/records.h"
 
 namespace trainfs::mds {

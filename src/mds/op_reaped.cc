@@ -1,6 +1,6 @@
 // The objects of a garbage record are destroyed on their OSTs: forget it.
 #include "mds/keys.h"
-#include "mds/operations.h"
+#include "mds/op_run.h"
 
 namespace trainfs::mds {
 

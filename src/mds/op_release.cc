@@ -1,6 +1,6 @@
 // The session has closed its last handle of an inode.
 #include "mds/inodes.h"
-#include "mds/operations.h"
+#include "mds/op_run.h"
 
 namespace trainfs::mds {
 

@@ -4,7 +4,7 @@
 
 #include "mds/directory.h"
 #include "mds/inodes.h"
-#include "mds/operations.h"
+#include "mds/op_run.h"
 
 namespace trainfs::mds {
 namespace {

@@ -1,7 +1,7 @@
 // rmdir(2). A directory that somebody has open stays, without links, until it is released.
 #include "mds/directory.h"
 #include "mds/inodes.h"
-#include "mds/operations.h"
+#include "mds/op_run.h"
 
 namespace trainfs::mds {
 

@@ -2,7 +2,7 @@
 // ends, so that an OSS can tell a fenced session from a later one.
 #include "mds/inodes.h"
 #include "mds/keys.h"
-#include "mds/operations.h"
+#include "mds/op_run.h"
 #include "mds/records.h"
 
 namespace trainfs::mds {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "mds/inodes.h"
-#include "mds/operations.h"
+#include "mds/op_run.h"
 #include "mds/privileges.h"
 #include "striping/layout.h"
 

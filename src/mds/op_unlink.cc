@@ -1,7 +1,7 @@
 // unlink(2). EISDIR for a directory as Linux has it (POSIX: EPERM).
 #include "mds/directory.h"
 #include "mds/inodes.h"
-#include "mds/operations.h"
+#include "mds/op_run.h"
 
 namespace trainfs::mds {
 

@@ -5,7 +5,7 @@
 
 #include "mds/inodes.h"
 #include "mds/namespace.h"
-#include "mds/operations.h"
+#include "mds/op_run.h"
 
 namespace trainfs::mds {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "mds/inodes.h"
 #include "mds/keys.h"
-#include "mds/operations.h"
+#include "mds/op_run.h"
 #include "mds/records.h"
 #include "trainfs/codec.h"
 
