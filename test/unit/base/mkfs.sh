@@ -1,7 +1,7 @@
 #!/bin/sh
 # What mkfs.trainfs does to directories, step by step. $1: the program.
 set -u
-mkfs=$1
+mkfs=$(realpath "$1")
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
