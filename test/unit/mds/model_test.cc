@@ -1,0 +1,223 @@
+// Random commands against the state machine and the reference model: same results, same tree, a
+// sound store. TRAINFS_SEED replays a run.
+#include <cstdlib>
+#include <random>
+
+#include "fixture.h"
+#include "reference_model.h"
+#include "store_check.h"
+
+namespace trainfs::mds {
+namespace {
+
+uint64_t testSeed() {
+  if (const char* given = std::getenv("TRAINFS_SEED")) return std::strtoull(given, nullptr, 10);
+  return std::random_device{}();
+}
+
+// Few names, directories and sessions, so that operations meet each other.
+class CommandSource {
+ public:
+  // Chooses mostly among what the model has.
+  CommandSource(uint64_t seed, const ReferenceModel& model) : random_(seed), model_(model) {}
+
+  Command next() {
+    Command command;
+    command.now = {static_cast<int64_t>(2000 + count_++), 0};
+    command.op = operation();
+    if (of(3) != 0) command.session = session();
+    // What marks a file, or lets it go, is a session's.
+    if (std::holds_alternative<OpenWriteOp>(command.op) ||
+        std::holds_alternative<ReleaseOp>(command.op))
+      command.session = session();
+    if (auto* create = std::get_if<CreateOp>(&command.op))
+      create->writing &= command.session.value != 0;
+    return command;
+  }
+
+ private:
+  uint64_t of(uint64_t limit) {
+    return std::uniform_int_distribution<uint64_t>(0, limit - 1)(random_);
+  }
+  bool chance(uint64_t one_in) { return of(one_in) == 0; }
+  std::string name() { return std::string(1, static_cast<char>('a' + of(6))); }
+  SessionId session() {
+    if (model_.sessions().empty() || chance(20)) return {1 + of(100)};
+    return *std::next(model_.sessions().begin(), of(model_.sessions().size()));
+  }
+  InodeId inode() {
+    if (chance(20)) return {of(nextInode_ + 1)};  // gone, or never there
+    return std::next(model_.nodes().begin(), of(model_.nodes().size()))->first;
+  }
+  InodeId directory() {
+    for (int attempt = 0; attempt < 4; attempt++)
+      if (auto chosen = inode();
+          model_.nodes().contains(chosen) && S_ISDIR(model_.nodes().at(chosen).mode))
+        return chosen;
+    return inode();
+  }
+  std::vector<std::pair<InodeId, SessionId>> holders() {
+    std::vector<std::pair<InodeId, SessionId>> all;
+    for (auto& [held, node] : model_.nodes())
+      if (chance(3)) all.emplace_back(held, session());
+    return all;
+  }
+
+  CreateOp create() {
+    static constexpr uint32_t kTypes[] = {S_IFREG, S_IFREG, S_IFDIR, S_IFDIR,
+                                          S_IFDIR, S_IFLNK, S_IFIFO};
+    CreateOp op{
+        .parent = directory(), .name = name(), .mode = kTypes[of(std::size(kTypes))] | 0644u};
+    if (S_ISREG(op.mode)) op.layout = placedLayout();
+    if (S_ISLNK(op.mode)) op.target = "target" + name();
+    op.exclusive = !chance(3);
+    op.writing = chance(2);
+    op.newInode = {nextInode_++};
+    return op;
+  }
+
+  RenameOp rename() {
+    RenameOp op{.parent = directory(), .name = name(), .newParent = directory(), .newName = name()};
+    op.noReplace = chance(5);
+    op.exchange = chance(4);
+    op.holders = holders();
+    return op;
+  }
+
+  Operation operation() {
+    switch (of(20)) {
+      default:
+        return create();
+      case 5:
+        return LinkOp{inode(), directory(), name()};
+      case 6:
+      case 7:
+        return UnlinkOp{directory(), name(), holders()};
+      case 8:
+      case 9:
+        return RmdirOp{directory(), name(), holders()};
+      case 10:
+      case 11:
+      case 12:
+        return rename();
+      case 13:
+        return SetAttrOp{.inode = inode(),
+                         .mask = chance(2) ? kSetMode : kSetSize,
+                         .mode = static_cast<uint32_t>(of(0777)),
+                         .sizeBytes = of(100000)};
+      case 14:
+        return SetXattrOp{inode(), "user." + name(), name(), chance(3), chance(3)};
+      case 15:
+        return RemoveXattrOp{inode(), "user." + name()};
+      case 16:
+        return OpenWriteOp{inode()};
+      case 17:
+        return ReportOp{.inode = inode(), .sizeBytes = of(100000), .stillWriting = chance(2)};
+      case 18:
+        return ReleaseOp{inode()};
+      case 19:
+        if (model_.sessions().size() > 4) return EndSessionOp{session()};
+        return OpenSessionOp{"model"};
+    }
+  }
+
+  std::mt19937_64 random_;
+  uint64_t count_ = 0;
+  uint64_t nextInode_ = 2;
+  const ReferenceModel& model_;
+};
+
+void requireSameNode(const View& view, InodeId inode, const ReferenceModel& model) {
+  const auto& expected = model.nodes().at(inode);
+  auto node = loadNode(view, inode);
+  REQUIRE(node.ok());
+  REQUIRE(node->attributes.mode == expected.mode);
+  REQUIRE(node->attributes.links == model.linksOf(inode));
+  if (!S_ISDIR(expected.mode)) REQUIRE(node->attributes.sizeBytes == expected.sizeBytes);
+  if (S_ISLNK(expected.mode)) REQUIRE(*readlink(view, inode) == expected.target);
+  std::map<std::string, std::string> xattrs;
+  auto names = listxattr(view, inode);
+  for (auto& name : *names) xattrs[name] = *getxattr(view, inode, name);
+  REQUIRE(xattrs == expected.xattrs);
+  auto writers = writersOf(view, inode);
+  REQUIRE(std::set(writers.begin(), writers.end()) == expected.writers);
+  if (!S_ISDIR(expected.mode)) return;
+  std::map<std::string, InodeId> entries;
+  auto page = readdir(view, inode, 0, 1000);
+  for (auto& entry : page->entries) entries[entry.name] = entry.inode;
+  REQUIRE(entries == expected.entries);
+}
+
+void requireSameTree(const View& view, const ReferenceModel& model) {
+  REQUIRE(problemsOf(view) == std::vector<std::string>{});
+  for (auto& [inode, node] : model.nodes()) requireSameNode(view, inode, model);
+  size_t inodes = 0;
+  view.scan("I", "I", [&](std::string_view, std::string_view) { return ++inodes; });
+  REQUIRE(inodes == model.nodes().size());
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("random commands do what POSIX says", "[mds][random]", MemStore, LmdbStore) {
+  constexpr int kCommands = 8000;
+  constexpr int kPerTransaction = 16;
+  constexpr int kPerCheck = 64;
+  uint64_t seed = testSeed();
+  INFO("replay with TRAINFS_SEED=" << seed);
+  Fixture<TestType> fs;
+  ReferenceModel model;
+  CommandSource source(seed, model);
+  int succeeded = 0;
+  for (int i = 0; i < kCommands;) {
+    auto txn = fs.store.begin();
+    for (int end = i + kPerTransaction; i < end; i++) {
+      auto command = source.next();
+      INFO("command " << i << ", operation " << command.op.index());
+      int expected = model.apply(command.op, command.session);
+      auto outcome = apply(command, *txn);
+      REQUIRE(outcome.error == expected);
+      succeeded += outcome.error == 0;
+    }
+    txn->commit();
+    if (i % kPerCheck == 0) requireSameTree(*fs.view(), model);
+  }
+  CHECK(succeeded > kCommands / 5);
+}
+
+TEST_CASE("the same commands give the same bytes in every store", "[mds][random]") {
+  uint64_t seed = testSeed();
+  INFO("replay with TRAINFS_SEED=" << seed);
+  Fixture<MemStore> memory;
+  Fixture<LmdbStore> lmdb;
+  ReferenceModel model;
+  CommandSource source(seed, model);
+  auto lmdbTxn = lmdb.store.begin();
+  for (int i = 0; i < 4000; i++) {
+    auto command = source.next();
+    command.slot = static_cast<uint16_t>(i % 3);
+    command.sequence = i;
+    model.apply(command.op, command.session);
+    auto outcome = memory.applyAll(command);  // one transaction each; one for all on LMDB
+    REQUIRE(apply(command, *lmdbTxn) == outcome);
+  }
+  lmdbTxn->commit();
+  CHECK(memory.content() == lmdb.content());
+}
+
+TEMPLATE_TEST_CASE("a failed command changes nothing", "[mds][random]", MemStore) {
+  uint64_t seed = testSeed();
+  INFO("replay with TRAINFS_SEED=" << seed);
+  Fixture<TestType> fs;
+  ReferenceModel model;
+  CommandSource source(seed, model);
+  for (int i = 0; i < 3000; i++) {
+    auto command = source.next();
+    auto before = fs.content();
+    model.apply(command.op, command.session);
+    auto outcome = fs.applyAll(command);
+    INFO("command " << i << ", operation " << command.op.index());
+    if (outcome.error != 0) REQUIRE(fs.content() == before);
+  }
+}
+
+}  // namespace trainfs::mds
