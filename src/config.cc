@@ -11,12 +11,14 @@
 #include <map>
 #include <variant>
 
+#include "small_file.h"
 #include "trainfs/logging.h"
 
 namespace trainfs {
 
 namespace {
 
+constexpr size_t kConfigFileBytesMax = 1 << 20;
 constexpr uint32_t kPositionalsMax = 1u << 20;
 
 template <typename T>  // uint32_t, or an optional one
@@ -117,11 +119,11 @@ struct ProgramOptions::Impl {
 };
 
 std::string ProgramOptions::Impl::load() {
-  std::FILE* file = std::fopen(configPath.c_str(), "re");
-  if (file == nullptr) return configPath + ": " + std::strerror(errno);
-  std::fclose(file);
+  std::string content;
+  if (auto wrong = readSmallFile(configPath, kConfigFileBytesMax, content); !wrong.empty())
+    return wrong;
   try {
-    return load(toml::parse_file(configPath), "");
+    return load(toml::parse(content, configPath), "");
   } catch (const toml::parse_error& error) {
     return configPath + ":" + std::to_string(error.source().begin.line) + ": " +
            std::string(error.description());

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "small_file.h"
 #include "trainfs/config.h"
 
 namespace trainfs {
@@ -54,24 +55,6 @@ class Fd {
  private:
   int fd_;
 };
-
-std::string readSmallFile(const std::string& path, std::string& content) {
-  Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd < 0) return path + ": " + errnoText();
-  content.resize(kTargetFileBytesMax + 1);
-  size_t filled = 0;
-  while (filled < content.size()) {
-    ssize_t got = read(fd, content.data() + filled, content.size() - filled);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return path + ": " + errnoText();
-    if (got == 0) break;
-    filled += got;
-  }
-  if (filled > kTargetFileBytesMax)
-    return path + ": larger than " + std::to_string(kTargetFileBytesMax) + " bytes";
-  content.resize(filled);
-  return "";
-}
 
 // Takes keys out of the table one by one, so that what is left is what nobody knows.
 class KeyReader {
@@ -206,7 +189,7 @@ std::string checkTarget(const Target& target) {
 
 std::string loadTarget(const std::string& directory, Target& target) {
   std::string path = directory + "/" + kTargetFile, content;
-  if (auto wrong = readSmallFile(path, content); !wrong.empty()) return wrong;
+  if (auto wrong = readSmallFile(path, kTargetFileBytesMax, content); !wrong.empty()) return wrong;
   try {
     KeyReader keys(path, toml::parse(content, path));
     Target loaded;

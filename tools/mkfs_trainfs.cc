@@ -194,15 +194,15 @@ Found look(const std::string& directory) {
   found.unfinished = found.unfinished && !found.target;
   if (Target target; found.target)
     found.name = loadTarget(directory, target).empty()
-                     ? targetName(target)
-                     : "with a damaged " + std::string(kTargetFile);
+                     ? "target " + targetName(target)
+                     : "a target with a damaged " + std::string(kTargetFile);
   return found;
 }
 
 void requireUsable(const Request& request, const Found& found) {
   if (!request.reformat) {
     if (found.target)
-      throw Failure("is target " + found.name + " already; --reformat destroys it and starts anew");
+      throw Failure("is " + found.name + " already; --reformat destroys it and starts anew");
     if (found.unfinished)
       throw Failure("holds a target whose formatting was interrupted; use --reformat");
     auto& what = found.places.empty() ? found.foreign : found.places[0];

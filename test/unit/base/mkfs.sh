@@ -42,7 +42,7 @@ diff -r before ost18 || fail "changed"
 # --reformat takes away what is ours, and nothing else.
 echo data >ost18/objects/0; echo mine >ost18/notes
 expect 0 $mdt --reformat ost18
-prints 'removing trainfs-OST0012$'
+prints 'removing target trainfs-OST0012$'
 [ "$(cat ost18/notes)" = mine ] && [ ! -e ost18/objects ] && [ ! -e ost18/index ] || fail "wrong removal"
 expect 0 $ost --reformat ost18
 [ ! -e ost18/mdt ] && [ -d ost18/objects ] || fail "wrong removal"

@@ -125,6 +125,9 @@ TEST_CASE("a wrong flag is refused by name", "[config]") {
 TEST_CASE("a wrong file is refused with file, line and key", "[config]") {
   contains(Program().refusal({"--config", "/nonexistent/c.toml", "t"}),
            "/nonexistent/c.toml: No such file");
+  contains(Program().refusal({"--config", "/", "t"}), "/: Is a directory");
+  contains(Program().refusal({"--config", "/dev/zero", "t"}),
+           "/dev/zero: larger than 1048576 bytes");
   contains(Program().refusalOf("listen = 'a'\n\nlisten ="), "c.toml:3: ");
   contains(Program().refusalOf("\nlisen = 'a'"), "c.toml:2: key 'lisen' is unknown");
   contains(Program().refusalOf("[data]\nx = 1"), "c.toml:2: key 'data.x' is unknown");
