@@ -110,8 +110,8 @@ std::string checkPoolName(const std::string& pool) {
   for (char c : pool) {
     bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
     bool digit = c >= '0' && c <= '9';
-    if (!letter && !digit && c != '_' && c != '-' && c != '.')
-      return "pool name has characters other than letters, digits, '_', '-' and '.'";
+    if (!letter && !digit && c != '_' && c != '-')
+      return "pool name has characters other than letters, digits, '_' and '-'";
   }
   return {};
 }

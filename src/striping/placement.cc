@@ -12,11 +12,7 @@ namespace {
 // greatest; beyond it new files are steered towards free space. As Lustre's qos_threshold_rr.
 constexpr uint64_t kImbalancePercent = 17;
 
-bool usable(const OstSpace& ost) {
-  if (!ost.active || ost.totalBytes == 0) return false;
-  bool full = ost.availableBytes < ost.totalBytes / 100 + 1 && ost.availableBytes < kGiB;
-  return !full;
-}
+bool usable(const OstSpace& ost) { return ost.active && ost.totalBytes > 0 && !isFull(ost); }
 
 // Usable OSTs by index, without `except`.
 std::vector<const OstSpace*> usableOsts(const std::vector<OstSpace>& osts, uint32_t except) {
@@ -87,6 +83,10 @@ std::vector<ChainId> weighted(std::vector<const OstSpace*> osts, size_t count, u
 }
 
 }  // namespace
+
+bool isFull(const OstSpace& ost) {
+  return ost.availableBytes < ost.totalBytes / 100 + 1 && ost.availableBytes < kGiB;
+}
 
 Result<std::vector<ChainId>> chooseChains(const Component& component,
                                           const std::vector<OstSpace>& osts, uint64_t turn) {

@@ -15,6 +15,9 @@ struct OstSpace {
   uint64_t totalBytes = 0, availableBytes = 0;
 };
 
+// Less than 1 % and less than 1 GiB available: gets no new objects unless asked for by name.
+bool isFull(const OstSpace& ost);
+
 // Chains for one component. `turn` makes consecutive files start at different OSTs (round robin, as long as the
 // OSTs are about equally full; otherwise weighted by free space, derived from `turn` alone). Full OSTs (less
 // than 1 % and less than 1 GiB available, or nothing known) and inactive ones are passed over unless asked for

@@ -28,7 +28,7 @@ constexpr InodeId kInode{0x0001000000000abc};
 std::string randomPool(Random& random) {
   std::string pool;
   for (uint64_t i = random.between(0, kPoolNameBytesMax); i > 0; i--)
-    pool += "abcXYZ019._-"[random.between(0, 11)];
+    pool += "abcXYZ0189_-"[random.between(0, 11)];
   return pool;
 }
 

@@ -1,0 +1,120 @@
+#include "cluster.h"
+
+#include <capnp/rpc-twoparty.h>
+#include <kj/async-io.h>
+
+#include <algorithm>
+
+#include "mds.capnp.h"
+
+namespace trainfs::tfs {
+namespace {
+
+// KJ adds "remote exception: " and the failed call's name in front of what a person wants to read.
+std::string words(const kj::Exception& exception) {
+  if (exception.getType() == kj::Exception::Type::OVERLOADED) return "no answer in time";
+  std::string text = exception.getDescription().cStr();
+  for (const char* prefix : {"remote exception: ", "connect(): ", "::connect(): "})
+    if (text.rfind(prefix, 0) == 0) text.erase(0, std::string(prefix).size());
+  return text.substr(0, text.find('\n'));
+}
+
+std::vector<TargetStatus> decode(capnp::List<rpc::TargetStatus>::Reader targets) {
+  std::vector<TargetStatus> result;
+  for (auto target : targets)
+    result.push_back({.index = target.getIndex(),
+                      .uuid = target.getUuid().cStr(),
+                      .address = target.getAddress().cStr(),
+                      .active = target.getActive(),
+                      .totalBytes = target.getTotalBytes(),
+                      .freeBytes = target.getFreeBytes(),
+                      .availableBytes = target.getAvailableBytes(),
+                      .files = target.getFiles(),
+                      .freeFiles = target.getFreeFiles()});
+  std::sort(result.begin(), result.end(),
+            [](const auto& a, const auto& b) { return a.index < b.index; });
+  return result;
+}
+
+ClusterStatus ask(kj::AsyncIoContext& io, const MdsAddress& server, const std::string& fsname,
+                  kj::Duration patience) {
+  auto& timer = io.provider->getTimer();
+  auto deadline = timer.now() + patience;
+  auto bounded = [&](auto promise) {
+    return timer.timeoutAt(deadline, kj::mv(promise)).wait(io.waitScope);
+  };
+  auto address = bounded(io.provider->getNetwork().parseAddress(server.host.c_str(), server.port));
+  auto stream = bounded(address->connect());
+  capnp::TwoPartyClient client(*stream);
+  auto mds = client.bootstrap().castAs<rpc::Mds>();
+  auto hello = mds.helloRequest();
+  hello.setProtocolVersion(rpc::PROTOCOL_VERSION);
+  auto greeting = bounded(hello.send());
+  KJ_REQUIRE(greeting.getProtocolVersion() == rpc::PROTOCOL_VERSION,
+             "it speaks another version of the protocol", greeting.getProtocolVersion());
+  auto answer = bounded(mds.statusRequest().send());
+  auto status = answer.getStatus();
+  KJ_REQUIRE(status.getFsname() == fsname.c_str(), "it serves another file system",
+             status.getFsname());
+  ClusterStatus result{.fsname = status.getFsname().cStr(),
+                       .mdts = decode(status.getMdts()),
+                       .osts = decode(status.getOsts())};
+  for (auto ost : status.getMap().getOsts())
+    for (uint16_t port : ost.getPorts())
+      result.dataPorts.push_back({ost.getIndex(), ost.getHost().cStr(), port});
+  return result;
+}
+
+std::string nameOf(const MdsAddress& server) {
+  bool v6 = server.host.find(':') != std::string::npos;
+  return (v6 ? "[" + server.host + "]" : server.host) + ":" + std::to_string(server.port);
+}
+
+}  // namespace
+
+ClusterStatus askCluster(const Mount& mount) {
+  ClusterStatus failed;
+  if (mount.servers.empty()) {
+    failed.error = "the source of the mount, '" + mount.source + "', is not HOST[,HOST...]:/FSNAME";
+    return failed;
+  }
+  auto io = kj::setupAsyncIo();
+  auto patience = kPatience.count() * kj::SECONDS / static_cast<int64_t>(mount.servers.size());
+  for (const MdsAddress& server : mount.servers) {
+    try {
+      auto status = ask(io, server, mount.fsname, patience);
+      status.server = nameOf(server);
+      return status;
+    } catch (const kj::Exception& exception) {
+      failed.error += (failed.error.empty() ? "" : "; ") + nameOf(server) + ": " + words(exception);
+    }
+  }
+  return failed;
+}
+
+std::vector<std::string> probe(const std::vector<DataPort>& ports) {
+  auto io = kj::setupAsyncIo();
+  auto& network = io.provider->getNetwork();
+  auto& timer = io.provider->getTimer();
+  auto attempt = [&](const DataPort& port) {
+    auto connected = network.parseAddress(port.host.c_str(), port.port)
+                         .then([](kj::Own<kj::NetworkAddress> address) {
+                           auto promise = address->connect();
+                           return promise.attach(kj::mv(address));
+                         });
+    return timer.timeoutAfter(kPatience.count() * kj::SECONDS, kj::mv(connected))
+        .then([](kj::Own<kj::AsyncIoStream>) { return std::string(); },
+              [](kj::Exception&& exception) { return words(exception); });
+  };
+  std::vector<std::string> answers;
+  for (size_t begin = 0; begin < ports.size(); begin += kProbesAtOnce) {
+    size_t end = std::min(ports.size(), begin + kProbesAtOnce);
+    auto promises = kj::heapArrayBuilder<kj::Promise<std::string>>(end - begin);
+    for (size_t i = begin; i < end; i++) promises.add(attempt(ports[i]));
+    for (auto& answer : kj::joinPromises(promises.finish()).wait(io.waitScope))
+      answers.push_back(kj::mv(answer));
+  }
+  return answers;
+}
+
+}  // namespace trainfs::tfs
