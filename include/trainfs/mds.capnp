@@ -94,7 +94,7 @@ interface Session {
   open @8 (inode :UInt64, writing :Bool) -> (error :UInt16, node :Node);
   # Tells that this client has the file open: unlinked, it stays readable until `release` or the session's end.
   # writing: durable when answered, so that the file's size can be asked of the OSTs if this client dies.
-  release @9 (inode :UInt64) -> ();
+  release @9 (inode :UInt64) -> (error :UInt16);
   # This client has no handle of it any more.
 
   renew @10 () -> (valid :Bool);

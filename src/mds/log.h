@@ -13,7 +13,7 @@ namespace trainfs::mds {
 
 class Log {
  public:
-  virtual ~Log() = default;
+  virtual ~Log() noexcept(false) = default;
   // Resolves on the calling event loop when the command is durable and applied. Commands are applied in the
   // order of the calls. Rejects when the log refuses (shutting down, too many waiting, disk failed).
   // Must be called from the loop that the log was made on.

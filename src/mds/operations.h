@@ -1,30 +1,83 @@
-// The operations of the state machine, one per file op_*.cc. Each checks everything before it
-// changes anything: an error leaves the transaction as it was. What they may depend on is the
-// command and the transaction, nothing else. Called by apply() alone.
+// What clients ask for, between the RPC edge and the log: choices of the leader, who holds what
+// open, and true sizes of files that others are writing. Plain structs in and out. Owned by the MDS
+// event loop. A snapshot is opened and dropped within one turn of it.
 #pragma once
 
-#include "mds/command.h"
-#include "mds/store.h"
-#include "trainfs/result.h"
+#include <kj/async.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mds/names_in_flight.h"
+#include "mds/own_commands.h"
+#include "mds/reaper.h"
+#include "mds/session_table.h"
+#include "mds/size_recovery.h"
+#include "mds/wire.h"
 
 namespace trainfs::mds {
 
-Result<Outcome> run(const CreateOp& op, const Command& command, Txn& txn);
-Result<Outcome> run(const LinkOp& op, const Command& command, Txn& txn);
-Result<Outcome> run(const UnlinkOp& op, const Command& command, Txn& txn);
-Result<Outcome> run(const RmdirOp& op, const Command& command, Txn& txn);
-Result<Outcome> run(const RenameOp& op, const Command& command, Txn& txn);
-Result<Outcome> run(const SetAttrOp& op, const Command& command, Txn& txn);
-Result<Outcome> run(const SetXattrOp& op, const Command& command, Txn& txn);
-Result<Outcome> run(const RemoveXattrOp& op, const Command& command, Txn& txn);
-Result<Outcome> run(const SetLayoutOp& op, const Command& command, Txn& txn);
-Result<Outcome> run(const InstantiateOp& op, const Command& command, Txn& txn);
-Result<Outcome> run(const ReportOp& op, const Command& command, Txn& txn);
-Result<Outcome> run(const OpenWriteOp& op, const Command& command, Txn& txn);
-Result<Outcome> run(const ReleaseOp& op, const Command& command, Txn& txn);
-Result<Outcome> run(const OpenSessionOp& op, const Command& command, Txn& txn);
-Result<Outcome> run(const EndSessionOp& op, const Command& command, Txn& txn);
-Result<Outcome> run(const ReapedOp& op, const Command& command, Txn& txn);
-Result<Outcome> run(const RegisterOstOp& op, const Command& command, Txn& txn);
+// Files of one directory page that are glimpsed at the same time.
+inline constexpr size_t kGlimpsesAtOnce = 64;
+
+struct ChangeReply {
+  int error = 0;
+  bool existed = false;
+  std::optional<Node> node;  // the inode concerned, where there still is one
+  bool sessionOver = false;  // the client broke the rules of its slots
+};
+
+class Operations {
+ public:
+  struct Parts {
+    Store& store;
+    Log& log;
+    Choices& choices;
+    OwnCommands& commands;
+    SessionTable& sessions;
+    NamesInFlight& names;
+    Glimpse& glimpse;
+    SizeRecovery& recovery;
+    Reaper& reaper;
+  };
+  explicit Operations(const Parts& parts) : parts_(parts) {}
+
+  kj::Promise<ChangeReply> execute(std::shared_ptr<Session> session, ChangeRequest request);
+
+  kj::Promise<Result<Node>> lookup(std::shared_ptr<Session> session, InodeId parent,
+                                   std::string_view name);
+  kj::Promise<Result<Node>> getattr(std::shared_ptr<Session> session, InodeId inode);
+  kj::Promise<Result<DirPage>> readdir(std::shared_ptr<Session> session, InodeId inode,
+                                       uint64_t cookie, uint32_t entriesMax);
+  kj::Promise<Result<Node>> open(std::shared_ptr<Session> session, OpenedFile file);
+  kj::Promise<Status> release(std::shared_ptr<Session> session, InodeId inode);
+  kj::Promise<Result<Node>> instantiate(std::shared_ptr<Session> session, InodeId inode,
+                                        uint8_t component);
+
+  Result<std::string> readlink(InodeId inode);
+  Result<std::string> getxattr(InodeId inode, std::string_view name);
+  Result<std::vector<std::string>> listxattr(InodeId inode);
+
+ private:
+  // Fills in what the leader chooses, and enters the names it will change in `hold`.
+  Status prepare(ChangeRequest& request, const Session& session, NamesInFlight::Hold& hold);
+  Status prepareCreate(CreateOp& op, const std::string& layoutText);
+  Status prepareLayout(ChangeRequest& request);
+  Result<Layout> newLayout(const Node& node, std::string_view text);
+  void prepareRemoval(InodeId parent, const std::string& name, const ChangeRequest& request,
+                      const Session& session, NamesInFlight::Hold& hold,
+                      std::vector<std::pair<InodeId, SessionId>>& holders);
+  bool mustWaitForNames(const Operation& op) const;
+  kj::Promise<Status> created(std::shared_ptr<Session> session, InodeId inode, bool writing);
+
+  // Whether the record may lag behind what somebody else has written.
+  bool writtenByOthers(const View& view, const Session& session, const Node& node);
+  kj::Promise<void> settle(Node& node);
+
+  Parts parts_;
+};
 
 }  // namespace trainfs::mds

@@ -1,0 +1,47 @@
+#include "mds/core.h"
+
+#include <utility>
+
+#include "trainfs/logging.h"
+
+namespace trainfs::mds {
+
+Core::Core(Store& store, Log& log, kj::Timer& timer, ServerOptions given)
+    : store_(store),
+      timer_(timer),
+      options(std::move(given)),
+      fsname(mds::fsname(*store_.snapshot())),
+      mdtIndex(mds::mdtIndex(*store_.snapshot())),
+      osts(*store_.snapshot(), timer_, options),
+      choices(*store_.snapshot(), osts),
+      commands(log, choices, timer_, options),
+      glimpse(osts, timer_, options),
+      recovery(store_, commands, glimpse, timer_, options),
+      reaper(store_, commands, osts, timer_, options),
+      tasks_(kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this))),
+      service({store_, commands, osts, sessions, recovery, reaper, timer_, options, *tasks_}),
+      operations({store_, log, choices, commands, sessions, names, glimpse, recovery, reaper}) {
+  osts.onChange([this] { service.pushMap(); });
+  tasks_->add(service.run());
+  tasks_->add(recovery.run());
+  tasks_->add(reaper.run());
+}
+
+void Core::requireServing() const {
+  if (stopped_) kj::throwFatalException(KJ_EXCEPTION(DISCONNECTED, "this server is stopping"));
+}
+
+void Core::stop() {
+  if (std::exchange(stopped_, true)) return;
+  osts.onChange([] {});
+  calls_.cancel(KJ_EXCEPTION(DISCONNECTED, "this server is stopping"));
+  tasks_ = nullptr;
+}
+
+// The loops and the endings of sessions catch what they expect. What comes here is a damaged record
+// or a bug, and a server without its reaper or its watch over terms would be wrong slowly.
+void Core::taskFailed(kj::Exception&& exception) {
+  spdlog::error("a background task failed: {}", kj::str(exception).cStr());
+}
+
+}  // namespace trainfs::mds

@@ -1,0 +1,138 @@
+// trainfs-mds: serves a metadata target. Wiring only.
+#include <kj/async-io.h>
+#include <kj/async-unix.h>
+#include <kj/exception.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "mds/lmdb_log.h"
+#include "mds/lmdb_store.h"
+#include "mds/server.h"
+#include "trainfs/config.h"
+#include "trainfs/logging.h"
+#include "trainfs/target.h"
+
+namespace trainfs::mds {
+namespace {
+
+struct Config {
+  std::string listen = fmt::format("0.0.0.0:{}", kDefaultMdsPort);
+  uint32_t clientTermSeconds = 10, ostTermSeconds = 10, silenceSeconds = 60;
+  uint32_t connectionsMax = 1024, sessionsMax = 4096;
+  uint32_t mapGigabytes = 64;
+  std::vector<std::string> directory;
+};
+
+Config parseOrExit(int argc, char** argv) {
+  Config config;
+  ProgramOptions options("trainfs-mds", "Serves a metadata target of a trainfs file system.");
+  options.add("listen", config.listen, "address to listen on, HOST[:PORT]");
+  options.add("client-term", config.clientTermSeconds,
+              "seconds that a client may rely on its caches after its last renewal", 1, 600);
+  options.add("ost-term", config.ostTermSeconds,
+              "seconds that an OST may serve after its last renewal", 1, 600);
+  options.add("evict-after", config.silenceSeconds,
+              "seconds of silence after which a client is evicted", 1, 86400);
+  options.add("max-connections", config.connectionsMax, "connections at a time", 1, 65536);
+  options.add("max-clients", config.sessionsMax, "sessions of clients at a time", 1, 65536);
+  options.add("map-size", config.mapGigabytes,
+              "GiB of address space for the store, the most that it can grow to", 1, 16384);
+  options.addPositional("DIR", config.directory, "the target, made by mkfs.trainfs --mdt", 1);
+  options.parseOrExit(argc, argv);
+  return config;
+}
+
+// kj's own log lines among ours, in one format.
+class KjLog final : public kj::ExceptionCallback {
+ public:
+  void logMessage(kj::LogSeverity severity, const char* file, int line, int contextDepth,
+                  kj::String&& text) override {
+    spdlog::warn("{}:{}: {}", file, line, text.cStr());
+  }
+};
+
+std::string storeOf(const std::string& directory) {
+  return directory + "/mdt";
+}
+
+// What the target's file system has room for. An inode takes about this much of the store.
+constexpr uint64_t kBytesPerInode = 1024;
+
+MdtSpace spaceOf(const std::string& directory) {
+  struct statvfs fs{};
+  if (statvfs(directory.c_str(), &fs) != 0) return {};
+  struct stat store{};
+  if (stat((storeOf(directory) + "/data.mdb").c_str(), &store) != 0) return {};
+  MdtSpace space{.totalBytes = fs.f_blocks * fs.f_frsize,
+                 .freeBytes = fs.f_bfree * fs.f_frsize,
+                 .availableBytes = fs.f_bavail * fs.f_frsize};
+  space.freeFiles = space.availableBytes / kBytesPerInode;
+  space.files = space.freeFiles + store.st_blocks * 512 / kBytesPerInode;
+  return space;
+}
+
+int fail(const std::string& what) {
+  spdlog::critical("{}", what);
+  return 1;
+}
+
+void serve(const Config& config, const std::string& directory, const Target& target, Store& store) {
+  auto io = kj::setupAsyncIo();
+  HostPort at;
+  KJ_REQUIRE(parseHostPort(config.listen, kDefaultMdsPort, at), "listen: not HOST[:PORT]",
+             config.listen);
+  auto address =
+      io.provider->getNetwork().parseAddress(at.host.c_str(), at.port).wait(io.waitScope);
+  auto listener = address->listen();
+
+  ServerOptions options;
+  options.clientTerm = config.clientTermSeconds * kj::SECONDS;
+  options.ostTerm = config.ostTermSeconds * kj::SECONDS;
+  options.silenceMax = config.silenceSeconds * kj::SECONDS;
+  options.connectionsMax = config.connectionsMax;
+  options.sessionsMax = config.sessionsMax;
+  options.targetUuid = target.uuid;
+  options.address = fmt::format("{}:{}", at.host, listener->getPort());
+  options.space = [directory] { return spaceOf(directory); };
+
+  LmdbLog log(store);
+  Server server(store, log, io.provider->getTimer(), kj::mv(listener), options);
+  auto signalled =
+      io.unixEventPort.onSignal(SIGTERM).exclusiveJoin(io.unixEventPort.onSignal(SIGINT));
+  spdlog::info("serving {} on {}", targetName(target), options.address);
+  signalled.wait(io.waitScope);
+
+  spdlog::info("stopping");
+  server.stop();
+  log.drain().wait(io.waitScope);
+}
+
+int run(int argc, char** argv) {
+  Config config = parseOrExit(argc, argv);
+  KjLog kjLog;
+  kj::UnixEventPort::captureSignal(SIGTERM);
+  kj::UnixEventPort::captureSignal(SIGINT);
+  if (config.directory.size() != 1) return fail("give one target directory");
+  const auto& directory = config.directory.front();
+  Target target;
+  if (auto wrong = loadTarget(directory, target); !wrong.empty()) return fail(wrong);
+  if (target.kind != Target::Kind::kMdt)
+    return fail(fmt::format("{}: {} is no metadata target", directory, targetName(target)));
+  TargetLock lock;
+  if (auto wrong = lockTarget(directory, lock); !wrong.empty()) return fail(wrong);
+  try {
+    auto store = LmdbStore::open(storeOf(directory), {.mapBytes = config.mapGigabytes * kGiB});
+    serve(config, directory, target, *store);
+  } catch (const kj::Exception& e) {
+    return fail(fmt::format("{}: {}", directory, e.getDescription().cStr()));
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace trainfs::mds
+
+int main(int argc, char** argv) {
+  return trainfs::mds::run(argc, argv);
+}

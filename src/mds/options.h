@@ -1,0 +1,38 @@
+// What can be set about a running MDS: terms and limits. Defaults are those of the man page.
+#pragma once
+
+#include <kj/time.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace trainfs::mds {
+
+struct MdtSpace {
+  uint64_t totalBytes = 0, freeBytes = 0, availableBytes = 0;
+  uint64_t files = 0, freeFiles = 0;
+};
+
+struct ServerOptions {
+  // A client may rely on its caches this long after its last renewal, an OST on its session
+  // answers.
+  kj::Duration clientTerm = 10 * kj::SECONDS;
+  kj::Duration ostTerm = 10 * kj::SECONDS;
+  // A client that has not renewed for this long is evicted even if nobody wants what it holds.
+  kj::Duration silenceMax = 60 * kj::SECONDS;
+  // How long a question about a file waits for an OST that is away before the client is told to ask
+  // again.
+  kj::Duration patience = 20 * kj::SECONDS;
+  // Between attempts to reach an OST, and between looks at the terms.
+  kj::Duration retryDelay = 500 * kj::MILLISECONDS;
+  kj::Duration tick = 500 * kj::MILLISECONDS;
+
+  uint32_t connectionsMax = 1024;
+  uint32_t sessionsMax = 4096;
+
+  std::string targetUuid, address;  // shown by status
+  std::function<MdtSpace()> space = [] { return MdtSpace{}; };
+};
+
+}  // namespace trainfs::mds

@@ -1,0 +1,31 @@
+// Commands that the MDS gives by itself, or for a session without a slot: idempotent by nature, so
+// a log that has no room is simply asked again. Owned by the MDS event loop.
+#pragma once
+
+#include <kj/timer.h>
+
+#include "mds/choices.h"
+#include "mds/log.h"
+#include "mds/options.h"
+
+namespace trainfs::mds {
+
+// The MDS itself. Marks a file as being written by "nobody any more": its size has to be asked of
+// the OSTs (see SizeRecovery).
+inline constexpr SessionId kMdsItself{0};
+
+class OwnCommands {
+ public:
+  OwnCommands(Log& log, Choices& choices, kj::Timer& timer, const ServerOptions& options)
+      : log_(log), choices_(choices), timer_(timer), retryDelay_(options.retryDelay) {}
+
+  kj::Promise<Outcome> run(Operation op, SessionId session = kMdsItself);
+
+ private:
+  Log& log_;
+  Choices& choices_;
+  kj::Timer& timer_;
+  const kj::Duration retryDelay_;
+};
+
+}  // namespace trainfs::mds

@@ -1,0 +1,125 @@
+#include "mds/server.h"
+
+#include <arpa/inet.h>
+#include <capnp/rpc-twoparty.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include "mds/mds_rpc.h"
+#include "trainfs/logging.h"
+
+namespace trainfs::mds {
+
+namespace {
+
+// The numeric address of the other end; IPv4 as such, also on a socket that does both.
+std::string peerHost(kj::AsyncIoStream& stream) {
+  sockaddr_storage address{};
+  kj::uint length = sizeof address;
+  stream.getpeername(reinterpret_cast<sockaddr*>(&address), &length);
+  char name[INET6_ADDRSTRLEN] = "";
+  if (address.ss_family == AF_INET) {
+    inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in&>(address).sin_addr, name, sizeof name);
+  } else if (address.ss_family == AF_INET6) {
+    auto& v6 = reinterpret_cast<sockaddr_in6&>(address).sin6_addr;
+    bool mapped = IN6_IS_ADDR_V4MAPPED(&v6);
+    if (mapped)
+      inet_ntop(AF_INET, v6.s6_addr + 12, name, sizeof name);
+    else
+      inet_ntop(AF_INET6, &v6, name, sizeof name);
+  }
+  return name;
+}
+
+// A peer whose machine is gone never closes its connection: the kernel finds out. (kj has set
+// TCP_NODELAY.)
+void keepAlive(kj::AsyncIoStream& stream) {
+  auto set = [&](int level, int option, int value) {
+    stream.setsockopt(level, option, &value, sizeof value);
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 20);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 10);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 4);
+}
+
+}  // namespace
+
+struct Server::Connection {
+  Connection(kj::Own<kj::AsyncIoStream> given, std::shared_ptr<Core> core)
+      : peer(peerHost(*given)),
+        stream(kj::mv(given)),
+        network(*stream, capnp::rpc::twoparty::Side::SERVER),
+        system(capnp::makeRpcServer(network, makeMdsRpc(std::move(core), peer))) {}
+
+  std::string peer;
+  kj::Own<kj::AsyncIoStream> stream;
+  capnp::TwoPartyVatNetwork network;
+  capnp::RpcSystem<capnp::rpc::twoparty::VatId> system;
+};
+
+Server::Server(Store& store, Log& log, kj::Timer& timer, kj::Own<kj::ConnectionReceiver> listener,
+               ServerOptions options)
+    : listener_(kj::mv(listener)),
+      timer_(timer),
+      core_(std::make_shared<Core>(store, log, timer, std::move(options))),
+      accepting_(nullptr),
+      tasks_(*this) {
+  accepting_ = acceptForever().eagerlyEvaluate([](kj::Exception&& e) {
+    spdlog::critical("cannot accept connections any more: {}", e.getDescription().cStr());
+  });
+}
+
+Server::~Server() noexcept(false) {
+  stop();
+}
+
+void Server::stop() {
+  accepting_ = nullptr;
+  core_->stop();
+}
+
+kj::Promise<void> Server::acceptForever() {
+  for (;;) {
+    kj::Own<kj::AsyncIoStream> stream;
+    kj::Maybe<kj::Exception> failure;
+    try {
+      stream = co_await listener_->accept();
+    } catch (const kj::Exception& e) {
+      failure = kj::cp(e);
+    }
+    KJ_IF_MAYBE (e, failure) {
+      // Out of descriptors, or a peer that was gone again: both pass.
+      spdlog::error("a connection was not accepted: {}", e->getDescription().cStr());
+      co_await timer_.afterDelay(core_->options.retryDelay);
+      continue;
+    }
+    if (connections_ >= core_->options.connectionsMax) {
+      spdlog::warn("refused a connection of {}: there are {} already", peerHost(*stream),
+                   connections_);
+      continue;
+    }
+    tasks_.add(serve(kj::mv(stream)));
+  }
+}
+
+kj::Promise<void> Server::serve(kj::Own<kj::AsyncIoStream> stream) {
+  ++connections_;
+  KJ_DEFER(--connections_);
+  std::string peer;
+  try {
+    keepAlive(*stream);
+    Connection connection(kj::mv(stream), core_);
+    peer = connection.peer;
+    co_await connection.network.onDisconnect();
+  } catch (const kj::Exception& e) {
+    spdlog::warn("the connection of {} broke: {}", peer, e.getDescription().cStr());
+  }
+}
+
+void Server::taskFailed(kj::Exception&& exception) {
+  spdlog::warn("a connection failed: {}", exception.getDescription().cStr());
+}
+
+}  // namespace trainfs::mds

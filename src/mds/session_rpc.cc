@@ -1,0 +1,216 @@
+#include "mds/session_rpc.h"
+
+#include <algorithm>
+
+#include "mds/wire.h"
+
+namespace trainfs::mds {
+
+namespace {
+
+class SessionRpc final : public rpc::Session::Server {
+ public:
+  SessionRpc(std::shared_ptr<Core> core, std::shared_ptr<Session> session, uint64_t attachment)
+      : core_(std::move(core)), session_(std::move(session)), attachment_(attachment) {}
+  ~SessionRpc() { core_->service.detached(*session_, attachment_); }
+
+  kj::Promise<void> execute(ExecuteContext context) override { return start(runExecute(context)); }
+  kj::Promise<void> lookup(LookupContext context) override { return start(runLookup(context)); }
+  kj::Promise<void> getattr(GetattrContext context) override { return start(runGetattr(context)); }
+  kj::Promise<void> readdir(ReaddirContext context) override { return start(runReaddir(context)); }
+  kj::Promise<void> open(OpenContext context) override { return start(runOpen(context)); }
+  kj::Promise<void> release(ReleaseContext context) override { return start(runRelease(context)); }
+  kj::Promise<void> end(EndContext context) override { return start(core_->service.end(session_)); }
+  kj::Promise<void> instantiate(InstantiateContext context) override {
+    return start(runInstantiate(context));
+  }
+  kj::Promise<void> readlink(ReadlinkContext context) override;
+  kj::Promise<void> getxattr(GetxattrContext context) override;
+  kj::Promise<void> listxattr(ListxattrContext context) override;
+  kj::Promise<void> statfs(StatfsContext context) override;
+  kj::Promise<void> renew(RenewContext context) override;
+  kj::Promise<void> map(MapContext context) override;
+
+ private:
+  // Counts a request of the session while it is worked on.
+  class InFlight {
+   public:
+    explicit InFlight(SessionRpc& rpc) : session_(rpc.session_) {
+      rpc.requireLive();
+      if (session_->requestsInFlight >= kSlotsPerSession)
+        kj::throwFatalException(KJ_EXCEPTION(OVERLOADED, "too many requests of one session"));
+      ++session_->requestsInFlight;
+    }
+    ~InFlight() { --session_->requestsInFlight; }
+    KJ_DISALLOW_COPY_AND_MOVE(InFlight);
+
+   private:
+    std::shared_ptr<Session> session_;
+  };
+
+  kj::Promise<void> start(kj::Promise<void> call) { return core_->guard(kj::mv(call)); }
+  void requireLive() const;
+
+  kj::Promise<void> runExecute(ExecuteContext context);
+  kj::Promise<void> runLookup(LookupContext context);
+  kj::Promise<void> runGetattr(GetattrContext context);
+  kj::Promise<void> runReaddir(ReaddirContext context);
+  kj::Promise<void> runOpen(OpenContext context);
+  kj::Promise<void> runRelease(ReleaseContext context);
+  kj::Promise<void> runInstantiate(InstantiateContext context);
+
+  // For results with the fields error and node.
+  template <typename Results>
+  static void answer(const Result<Node>& node, Results results) {
+    results.setError(node.errnoOrZero());
+    if (node) encode(*node, results.initNode());
+  }
+
+  std::shared_ptr<Core> core_;
+  std::shared_ptr<Session> session_;
+  const uint64_t attachment_;
+};
+
+void SessionRpc::requireLive() const {
+  core_->requireServing();
+  if (session_->ending)
+    kj::throwFatalException(
+        KJ_EXCEPTION(DISCONNECTED, "this session has ended", session_->id.value));
+}
+
+kj::Promise<void> SessionRpc::runExecute(ExecuteContext context) {
+  InFlight inFlight(*this);
+  auto params = context.getParams();
+  KJ_REQUIRE(params.getSlot() < kSlotsPerSession, "no such slot", params.getSlot());
+  ChangeRequest request{.slot = params.getSlot(),
+                        .sequence = params.getSequence(),
+                        .identity = decode(params.getIdentity())};
+  auto good = decode(params.getOp(), request);
+  context.releaseParams();
+  ChangeReply reply{.error = good.errnoOrZero()};
+  if (good) reply = co_await core_->operations.execute(session_, std::move(request));
+  if (reply.sessionOver) core_->service.evict(session_, "it reused a slot with an old sequence");
+  if (reply.error == ESTALE) requireLive();  // its session, not the inode, is what is gone
+  auto out = context.getResults().initReply();
+  out.setError(reply.error);
+  out.setExisted(reply.existed);
+  if (reply.node) encode(*reply.node, out.initNode());
+}
+
+kj::Promise<void> SessionRpc::runLookup(LookupContext context) {
+  InFlight inFlight(*this);
+  auto params = context.getParams();
+  auto node =
+      co_await core_->operations.lookup(session_, {params.getParent()}, text(params.getName()));
+  answer(node, context.getResults());
+}
+
+kj::Promise<void> SessionRpc::runGetattr(GetattrContext context) {
+  InFlight inFlight(*this);
+  auto node = co_await core_->operations.getattr(session_, {context.getParams().getInode()});
+  answer(node, context.getResults());
+}
+
+kj::Promise<void> SessionRpc::runReaddir(ReaddirContext context) {
+  InFlight inFlight(*this);
+  auto params = context.getParams();
+  auto page = co_await core_->operations.readdir(session_, {params.getInode()}, params.getCookie(),
+                                                 std::max(params.getEntriesMax(), 1u));
+  auto results = context.getResults();
+  results.setError(page.errnoOrZero());
+  if (!page) co_return;
+  results.setEnd(page->end);
+  encode(*page, results.initEntries(page->entries.size()));
+}
+
+kj::Promise<void> SessionRpc::runOpen(OpenContext context) {
+  InFlight inFlight(*this);
+  auto params = context.getParams();
+  OpenedFile file{{params.getInode()}, params.getWriting()};
+  answer(co_await core_->operations.open(session_, file), context.getResults());
+}
+
+kj::Promise<void> SessionRpc::runRelease(ReleaseContext context) {
+  InFlight inFlight(*this);
+  auto done = co_await core_->operations.release(session_, {context.getParams().getInode()});
+  context.getResults().setError(done.errnoOrZero());
+}
+
+kj::Promise<void> SessionRpc::runInstantiate(InstantiateContext context) {
+  InFlight inFlight(*this);
+  auto params = context.getParams();
+  auto node =
+      co_await core_->operations.instantiate(session_, {params.getInode()}, params.getComponent());
+  answer(node, context.getResults());
+}
+
+kj::Promise<void> SessionRpc::readlink(ReadlinkContext context) {
+  requireLive();
+  auto target = core_->operations.readlink({context.getParams().getInode()});
+  auto results = context.getResults();
+  results.setError(target.errnoOrZero());
+  if (target) results.setTarget(bytes(*target));
+  return kj::READY_NOW;
+}
+
+kj::Promise<void> SessionRpc::getxattr(GetxattrContext context) {
+  requireLive();
+  auto params = context.getParams();
+  auto value = core_->operations.getxattr({params.getInode()}, text(params.getName()));
+  auto results = context.getResults();
+  results.setError(value.errnoOrZero());
+  if (value) results.setValue(bytes(*value));
+  return kj::READY_NOW;
+}
+
+kj::Promise<void> SessionRpc::listxattr(ListxattrContext context) {
+  requireLive();
+  auto names = core_->operations.listxattr({context.getParams().getInode()});
+  auto results = context.getResults();
+  results.setError(names.errnoOrZero());
+  if (!names) return kj::READY_NOW;
+  auto list = results.initNames(names->size());
+  for (size_t i = 0; i < names->size(); ++i) list.set(i, (*names)[i].c_str());
+  return kj::READY_NOW;
+}
+
+// Data space is the OSTs', as far as they can be reached; inodes are the MDT's.
+kj::Promise<void> SessionRpc::statfs(StatfsContext context) {
+  requireLive();
+  uint64_t total = 0, free = 0, available = 0;
+  for (auto& [index, ost] : core_->osts.all()) {
+    if (!ost.active) continue;
+    total += ost.stats.totalBytes;
+    free += ost.stats.freeBytes;
+    available += ost.stats.availableBytes;
+  }
+  auto mdt = core_->options.space();
+  auto stats = context.getResults().initStats();
+  stats.setTotalBytes(total);
+  stats.setFreeBytes(free);
+  stats.setAvailableBytes(available);
+  stats.setFiles(mdt.files);
+  stats.setFreeFiles(mdt.freeFiles);
+  return kj::READY_NOW;
+}
+
+kj::Promise<void> SessionRpc::renew(RenewContext context) {
+  core_->requireServing();
+  context.getResults().setValid(core_->service.renew(*session_));
+  return kj::READY_NOW;
+}
+
+kj::Promise<void> SessionRpc::map(MapContext context) {
+  requireLive();
+  encode(core_->osts.map(), context.getResults().initMap());
+  return kj::READY_NOW;
+}
+
+}  // namespace
+
+rpc::Session::Client makeSessionRpc(std::shared_ptr<Core> core, std::shared_ptr<Session> session,
+                                    uint64_t attachment) {
+  return kj::heap<SessionRpc>(std::move(core), std::move(session), attachment);
+}
+
+}  // namespace trainfs::mds

@@ -1,0 +1,283 @@
+#include "mds/session_service.h"
+
+#include <algorithm>
+
+#include "mds/wire.h"
+#include "trainfs/logging.h"
+
+namespace trainfs::mds {
+
+namespace {
+
+OpenedSession refuse(int error, std::string message) {
+  return {.error = error, .message = std::move(message)};
+}
+
+std::string describe(const Session& session) {
+  return fmt::format("session {} ({})", session.id.value, session.clientName);
+}
+
+}  // namespace
+
+// Counts a client that is waiting for its first answer, and lets one after the other in.
+class SessionService::Newcomer {
+ public:
+  explicit Newcomer(SessionService& service) : service_(service) { ++service_.newcomers_; }
+  ~Newcomer() {
+    --service_.newcomers_;
+    if (in_) {
+      service_.opening_ = false;
+      service_.openingDone_.notify();
+    }
+    // It may have been recalled for a newcomer that did not get in.
+    service_.giveCachesToLast();
+  }
+  KJ_DISALLOW_COPY_AND_MOVE(Newcomer);
+
+  kj::Promise<void> enter() {
+    while (service_.opening_) co_await service_.openingDone_.wait();
+    service_.opening_ = in_ = true;
+  }
+
+ private:
+  SessionService& service_;
+  bool in_ = false;
+};
+
+SessionService::SessionService(const Parts& parts)
+    : parts_(parts), fence_(parts.osts, parts.timer, parts.options) {
+  for (auto& record : sessions(*parts_.store.snapshot())) {
+    parts_.sessions.add(record, parts_.timer.now());
+    spdlog::info("session {} ({}) may resume", record.id.value, record.clientName);
+  }
+}
+
+// ---- coming ----
+
+kj::Promise<OpenedSession> SessionService::open(std::string clientName,
+                                                rpc::ClientCallback::Client callback) {
+  auto& sessions = parts_.sessions;
+  Newcomer newcomer(*this);
+  co_await newcomer.enter();
+  if (sessions.size() >= parts_.options.sessionsMax)
+    co_return refuse(EAGAIN, fmt::format("there are {} clients already", sessions.size()));
+  while (auto holder = sessions.cacheHolder()) co_await takeBack(kj::mv(holder));
+
+  auto outcome = co_await parts_.commands.run(OpenSessionOp{clientName});
+  if (outcome.error != 0) co_return refuse(outcome.error, "the client's name is too long");
+  auto records = mds::sessions(*parts_.store.snapshot());
+  auto record = std::find_if(records.begin(), records.end(), [&](const SessionRecord& record) {
+    return record.id.value == outcome.value;
+  });
+  KJ_ASSERT(record != records.end(), "a new session is not in the store", outcome.value);
+
+  auto session = sessions.add(*record, parts_.timer.now());
+  auto attachment = attach(*session, kj::mv(callback));
+  session->mayCache = sessions.size() == 1;
+  sessions.known(*session, {});
+  spdlog::info("{} opened{}", describe(*session), session->mayCache ? ", alone" : "");
+  co_return OpenedSession{.session = session, .attachment = attachment};
+}
+
+// Never waits for a newcomer: a newcomer may be waiting for it. Not being told mayCache is a
+// recall, and the list of open files its answer.
+kj::Promise<OpenedSession> SessionService::resume(SessionId id, uint32_t epoch,
+                                                  std::vector<OpenedFile> opens,
+                                                  rpc::ClientCallback::Client callback) {
+  if (!valid(id, epoch)) {
+    spdlog::info("session {} wanted to resume but has ended", id.value);
+    co_return refuse(ESTALE, "the session has ended: it was silent too long, or was evicted");
+  }
+  auto session = parts_.sessions.find(id);
+  auto attachment = attach(*session, kj::mv(callback));
+  session->mayCache = parts_.sessions.size() == 1 && newcomers_ == 0;
+  parts_.sessions.known(*session, opens);
+  co_await reconcile(session);
+  spdlog::info("{} resumed with {} open files", describe(*session), session->opens.size());
+  co_return OpenedSession{.session = session, .attachment = attachment};
+}
+
+// Brings the store in line with what the client says it has open.
+kj::Promise<void> SessionService::reconcile(std::shared_ptr<Session> session) {
+  std::vector<InodeId> abandoned, unmarked, written, dropped;
+  {
+    auto view = parts_.store.snapshot();
+    written = writtenBy(*view, session->id);
+    dropped = orphansOf(*view, session->id);
+  }
+  auto isOpen = [&](InodeId inode) { return session->opens.contains(inode); };
+  std::erase_if(dropped, isOpen);
+  for (auto [inode, writing] : session->opens)
+    if (writing && std::find(written.begin(), written.end(), inode) == written.end())
+      unmarked.push_back(inode);
+  std::erase_if(written, isOpen);
+
+  // Files it wrote and lost without a report: their sizes are open.
+  co_await parts_.recovery.takeOver(written);
+  dropped.insert(dropped.end(), written.begin(), written.end());
+  for (auto inode : unmarked) co_await parts_.commands.run(OpenWriteOp{inode}, session->id);
+  for (auto inode : dropped) co_await parts_.commands.run(ReleaseOp{inode}, session->id);
+  if (!dropped.empty()) parts_.reaper.kick();
+}
+
+uint64_t SessionService::attach(Session& session, rpc::ClientCallback::Client callback) {
+  session.callback = kj::mv(callback);
+  session.lastRenewal = parts_.timer.now();
+  return ++session.attachment;
+}
+
+bool SessionService::renew(Session& session) {
+  if (session.ending) return false;
+  session.lastRenewal = parts_.timer.now();
+  return true;
+}
+
+void SessionService::detached(Session& session, uint64_t attachment) {
+  if (session.attachment != attachment || session.ending) return;
+  session.callback = nullptr;
+  spdlog::info("{} lost its connection", describe(session));
+  parts_.sessions.notify();
+}
+
+bool SessionService::valid(SessionId id, uint32_t epoch) const {
+  auto session = parts_.sessions.find(id);
+  return session && session->epoch == epoch && !session->ending;
+}
+
+// ---- caches ----
+
+kj::Promise<void> SessionService::takeBack(std::shared_ptr<Session> holder) {
+  auto& timer = parts_.timer;
+  auto latest = timer.now() + parts_.options.silenceMax;
+  uint64_t recalled = 0;  // the attachment that was asked
+  while (parts_.sessions.find(holder->id) == holder && (holder->mayCache || !holder->known)) {
+    if (holder->ending) {
+      co_await parts_.sessions.changed();
+      continue;
+    }
+    // While the client writes out what it has, it goes on renewing, and may take longer than a
+    // term.
+    auto until = std::min(holder->lastRenewal + parts_.options.clientTerm, latest);
+    if (until <= timer.now()) {
+      evict(holder, "it did not give up its caches in time");
+      continue;
+    }
+    KJ_IF_MAYBE (callback, holder->callback) {
+      if (recalled != holder->attachment) {
+        recalled = holder->attachment;
+        parts_.tasks.add(recall(holder, *callback));
+      }
+    }
+    co_await parts_.sessions.changed().exclusiveJoin(timer.atTime(until));
+  }
+}
+
+kj::Promise<void> SessionService::recall(std::shared_ptr<Session> holder,
+                                         rpc::ClientCallback::Client callback) {
+  auto attachment = holder->attachment;
+  spdlog::info("{} is asked for its caches", describe(*holder));
+  try {
+    auto answer = co_await callback.recallRequest().send();
+    if (holder->attachment != attachment || holder->ending) co_return;
+    // An open that was told meanwhile may be missing from the list, so nothing is taken away.
+    bool fits = true;
+    for (auto& file : decodeOpens(answer.getOpens())) fits &= parts_.sessions.opened(*holder, file);
+    if (!fits) {
+      evict(holder, "it has too many files open");
+      co_return;
+    }
+    holder->mayCache = false;
+    holder->known = true;
+    parts_.sessions.notify();
+  } catch (const kj::Exception& e) {
+    spdlog::info("{} did not answer: {}", describe(*holder), e.getDescription().cStr());
+  }
+}
+
+void SessionService::giveCachesToLast() {
+  if (parts_.sessions.size() != 1 || newcomers_ != 0) return;
+  auto last = parts_.sessions.all().front();
+  if (!last->known || last->ending || last->mayCache) return;
+  last->mayCache = true;
+  spdlog::info("{} is alone", describe(*last));
+  KJ_IF_MAYBE (callback, last->callback)
+    parts_.tasks.add(callback->mayCacheRequest().send().ignoreResult().catch_(
+        [](kj::Exception&&) {}));  // gone: it learns it when it resumes
+}
+
+// ---- going ----
+
+kj::Promise<void> SessionService::end(std::shared_ptr<Session> session) {
+  if (!session->ending) {
+    spdlog::info("{} ended", describe(*session));
+    session->ending = true;
+    session->callback = nullptr;
+    parts_.tasks.add(insistOnFinish(session, /*fenced=*/true));
+  }
+  while (parts_.sessions.find(session->id) == session) co_await parts_.sessions.changed();
+}
+
+void SessionService::evict(std::shared_ptr<Session> session, const char* why) {
+  if (session->ending) return;
+  spdlog::warn("{} is evicted: {}", describe(*session), why);
+  session->ending = true;
+  session->callback = nullptr;
+  parts_.tasks.add(insistOnFinish(kj::mv(session), /*fenced=*/false));
+}
+
+kj::Promise<void> SessionService::finish(std::shared_ptr<Session> session, bool fenced) {
+  if (!fenced) co_await fence_.everywhere(session->id, session->epoch);
+  co_await parts_.recovery.takeOver(session->id);
+  co_await parts_.commands.run(EndSessionOp{session->id});
+  parts_.sessions.erase(session->id);
+  parts_.reaper.kick();
+  giveCachesToLast();
+}
+
+kj::Promise<void> SessionService::insistOnFinish(std::shared_ptr<Session> session, bool fenced) {
+  for (;;) {
+    try {
+      co_await finish(session, fenced);
+      co_return;
+    } catch (const kj::Exception& e) {
+      spdlog::error("{} cannot be ended: {}", describe(*session), e.getDescription().cStr());
+    }
+    co_await parts_.timer.afterDelay(parts_.options.clientTerm);
+  }
+}
+
+// ---- as long as the server runs ----
+
+kj::Promise<void> SessionService::run() {
+  for (;;) {
+    co_await parts_.timer.afterDelay(parts_.options.tick);
+    parts_.osts.expire();
+    auto silent = parts_.timer.now() - parts_.options.silenceMax;
+    for (auto& session : parts_.sessions.all())
+      if (session->lastRenewal < silent) evict(session, "it was silent too long");
+  }
+}
+
+void SessionService::pushMap() {
+  for (auto& session : parts_.sessions.all())
+    if (session->callback != nullptr && !session->pushingMap) parts_.tasks.add(pushMapTo(session));
+}
+
+// One map at a time is on its way to a client; what changes meanwhile goes in the next.
+kj::Promise<void> SessionService::pushMapTo(std::shared_ptr<Session> session) {
+  session->pushingMap = true;
+  KJ_DEFER(session->pushingMap = false);
+  for (uint64_t sent = 0; sent != parts_.osts.version();) {
+    auto callback = KJ_UNWRAP_OR(session->callback, co_return);
+    sent = parts_.osts.version();
+    auto request = callback.mapChangedRequest();
+    encode(parts_.osts.map(), request.initMap());
+    try {
+      co_await request.send();
+    } catch (const kj::Exception&) {
+      co_return;  // gone: it gets the map when it resumes
+    }
+  }
+}
+
+}  // namespace trainfs::mds

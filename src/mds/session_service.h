@@ -1,0 +1,79 @@
+// Sessions come, resume, lose their caches to each other, and end. One client at a time may rely on
+// its caches; a second one is answered when the first has given them up, or cannot use them any
+// more. Owned by the MDS event loop.
+#pragma once
+
+#include <kj/timer.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mds/fence.h"
+#include "mds/own_commands.h"
+#include "mds/reaper.h"
+#include "mds/session_table.h"
+#include "mds/size_recovery.h"
+
+namespace trainfs::mds {
+
+struct OpenedSession {
+  int error = 0;
+  std::string message;
+  std::shared_ptr<Session> session;
+  uint64_t attachment = 0;
+};
+
+class SessionService {
+ public:
+  struct Parts {
+    Store& store;
+    OwnCommands& commands;
+    OstTable& osts;
+    SessionTable& sessions;
+    SizeRecovery& recovery;
+    Reaper& reaper;
+    kj::Timer& timer;
+    const ServerOptions& options;
+    kj::TaskSet& tasks;  // for what nobody waits for; outlived by all parts
+  };
+  explicit SessionService(const Parts& parts);
+
+  // Waits while another client gives up what it caches, at most until that one's term is over.
+  kj::Promise<OpenedSession> open(std::string clientName, rpc::ClientCallback::Client callback);
+  kj::Promise<OpenedSession> resume(SessionId id, uint32_t epoch, std::vector<OpenedFile> opens,
+                                    rpc::ClientCallback::Client callback);
+
+  bool renew(Session& session);
+  // The connection of that attachment is lost. The session stays until its silence is too long.
+  void detached(Session& session, uint64_t attachment);
+  // The client's own will: it has nothing in flight.
+  kj::Promise<void> end(std::shared_ptr<Session> session);
+  // Returns at once; the session is fenced and ended in the background.
+  void evict(std::shared_ptr<Session> session, const char* why);
+  bool valid(SessionId id, uint32_t epoch) const;
+
+  // Sends the cluster map to everybody who has an older one.
+  void pushMap();
+  // Watches the terms, as long as the server runs.
+  kj::Promise<void> run();
+
+ private:
+  class Newcomer;
+  kj::Promise<void> takeBack(std::shared_ptr<Session> holder);
+  kj::Promise<void> recall(std::shared_ptr<Session> holder, rpc::ClientCallback::Client callback);
+  kj::Promise<void> finish(std::shared_ptr<Session> session, bool fenced);
+  kj::Promise<void> insistOnFinish(std::shared_ptr<Session> session, bool fenced);
+  kj::Promise<void> reconcile(std::shared_ptr<Session> session);
+  kj::Promise<void> pushMapTo(std::shared_ptr<Session> session);
+  uint64_t attach(Session& session, rpc::ClientCallback::Client callback);
+  void giveCachesToLast();
+
+  Parts parts_;
+  Fence fence_;
+  uint32_t newcomers_ = 0;  // in open(); one at a time gets past opening_
+  bool opening_ = false;
+  Condition openingDone_;
+};
+
+}  // namespace trainfs::mds

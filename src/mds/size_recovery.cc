@@ -1,0 +1,74 @@
+#include "mds/size_recovery.h"
+
+#include <algorithm>
+
+#include "mds/namespace.h"
+#include "trainfs/logging.h"
+
+namespace trainfs::mds {
+
+SizeRecovery::SizeRecovery(Store& store, OwnCommands& commands, Glimpse& glimpse, kj::Timer& timer,
+                           const ServerOptions& options)
+    : store_(store),
+      commands_(commands),
+      glimpse_(glimpse),
+      timer_(timer),
+      retryDelay_(options.retryDelay) {}
+
+kj::Promise<void> SizeRecovery::takeOver(SessionId session) {
+  return takeOver(writtenBy(*store_.snapshot(), session));
+}
+
+kj::Promise<void> SizeRecovery::takeOver(std::vector<InodeId> files) {
+  if (files.empty()) co_return;
+  auto marks = kj::heapArrayBuilder<kj::Promise<Outcome>>(files.size());
+  for (auto inode : files) marks.add(commands_.run(OpenWriteOp{inode}));
+  co_await kj::joinPromises(marks.finish());
+  pending_ = true;  // only now: run() may have looked before the marks were there
+  work_.notify();
+}
+
+kj::Promise<void> SizeRecovery::run() {
+  for (;;) {
+    auto files = writtenBy(*store_.snapshot(), kMdsItself);
+    pending_ = !files.empty();
+    if (files.empty()) {
+      co_await work_.wait();
+      continue;
+    }
+    spdlog::info("asking the OSTs for the sizes of {} files whose writers are gone", files.size());
+    bool progress = false;
+    for (size_t begin = 0; begin < files.size(); begin += kRecoveriesAtOnce) {
+      size_t count = std::min(kRecoveriesAtOnce, files.size() - begin);
+      auto attempts = kj::heapArrayBuilder<kj::Promise<bool>>(count);
+      for (size_t i = 0; i < count; ++i) attempts.add(recover(files[begin + i]));
+      for (bool done : co_await kj::joinPromises(attempts.finish())) progress |= done;
+    }
+    if (!progress) co_await timer_.afterDelay(retryDelay_);
+  }
+}
+
+// False: an OST is away, try again later.
+kj::Promise<bool> SizeRecovery::recover(InodeId inode) {
+  auto node = loadNode(*store_.snapshot(), inode);
+  if (node) {
+    FileTruth truth;
+    try {
+      truth = co_await glimpse_.ask(inode, node->layout, glimpse_.patience());
+    } catch (const kj::Exception& e) {
+      spdlog::warn("the size of inode {:#x} stays open: {}", inode.value,
+                   e.getDescription().cStr());
+      co_return false;
+    }
+    ReportOp report{.inode = inode, .sizeBytes = truth.sizeBytes, .usedBytes = truth.usedBytes};
+    if (truth.mtime > node->attributes.ctime) report.mtime = truth.mtime;
+    report.exists = truth.exists;
+    auto outcome = co_await commands_.run(std::move(report));
+    if (outcome.error == 0) co_return true;
+  }
+  // Gone meanwhile: so goes the mark.
+  co_await commands_.run(ReleaseOp{inode});
+  co_return true;
+}
+
+}  // namespace trainfs::mds
