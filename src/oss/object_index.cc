@@ -1,0 +1,306 @@
+#include "oss/object_index.h"
+
+#include <lmdb.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <stdexcept>
+
+#include "oss/block_sums.h"
+#include "trainfs/codec.h"
+#include "trainfs/logging.h"
+#include "trainfs/object_id.h"
+
+namespace trainfs::oss {
+
+namespace {
+
+constexpr uint32_t kIndexVersion = 1;
+constexpr const char* kVersionKey = "format";
+constexpr uint8_t kRecordVersion = 1;
+constexpr uint8_t kRecordDirty = 1;
+constexpr unsigned kReadersMax = 64;
+
+MDB_val valueOf(const std::string& bytes) {
+  return {bytes.size(), const_cast<char*>(bytes.data())};
+}
+
+std::string keyOf(const ObjectId& object) {
+  auto id = encodeObjectId(object);
+  return {reinterpret_cast<const char*>(id.data()), id.size()};
+}
+
+std::string keyOf(const ObjectId& object, uint64_t chunk) {
+  std::string key = keyOf(object);
+  if (chunk == 0) return key;
+  for (int shift = 56; shift >= 0; shift -= 8) key += static_cast<char>(chunk >> shift);
+  return key;
+}
+
+void putSums(Writer& writer, const std::vector<uint64_t>& sums) {
+  for (uint64_t sum : sums) writer.put(sum);
+}
+
+std::vector<uint64_t> getSums(Reader& reader, size_t bytes) {
+  std::vector<uint64_t> sums;
+  if (bytes % sizeof(uint64_t) != 0 || bytes / sizeof(uint64_t) > kChunkBlocks)
+    return reader.fail(), sums;
+  sums.resize(bytes / sizeof(uint64_t));
+  for (auto& sum : sums) sum = reader.get<uint64_t>();
+  return sums;
+}
+
+constexpr size_t kHeadBytes = 24;
+
+std::string encode(const ObjectIndex::Found& found) {
+  Writer writer;
+  writer.put(kRecordVersion).put(static_cast<uint8_t>(found.record.dirty ? kRecordDirty : 0));
+  writer.put(uint16_t{0}).put(uint32_t{0});
+  writer.put(found.record.version).put(found.record.sizeBytes);
+  putSums(writer, found.firstSums);
+  return writer.take();
+}
+
+bool decode(std::string_view bytes, ObjectIndex::Found& found) {
+  Reader reader(bytes);
+  if (reader.get<uint8_t>() != kRecordVersion) return false;
+  uint8_t flags = reader.get<uint8_t>();
+  if (flags & ~kRecordDirty) return false;
+  reader.get<uint16_t>(), reader.get<uint32_t>();
+  found.record.dirty = flags & kRecordDirty;
+  found.record.version = reader.get<uint64_t>();
+  found.record.sizeBytes = reader.get<uint64_t>();
+  if (!reader.ok()) return false;
+  found.firstSums = getSums(reader, bytes.size() - kHeadBytes);
+  return reader.finished();
+}
+
+}  // namespace
+
+int ObjectIndex::errnoOf(int code, const char* what) const {
+  if (code == MDB_MAP_FULL) return ENOSPC;
+  if (code != ENOSPC)
+    spdlog::error("object index {}: {}: {}", directory_, what, mdb_strerror(code));
+  return code > 0 ? code : EIO;
+}
+
+ObjectIndex::ObjectIndex(const std::string& directory) : directory_(directory) {
+  if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
+    throw std::runtime_error("cannot make " + directory + ": " + std::strerror(errno));
+  try {
+    open();
+  } catch (...) {
+    mdb_env_close(environment_);
+    throw;
+  }
+  writer_ = std::thread([this] { writeLoop(); });
+}
+
+void ObjectIndex::open() {
+  auto check = [&](int code, const char* what) {
+    if (code != MDB_SUCCESS)
+      throw std::runtime_error("object index " + directory_ + ": " + what + ": " +
+                               mdb_strerror(code));
+  };
+  check(mdb_env_create(&environment_), "create");
+  check(mdb_env_set_mapsize(environment_, kMapBytes), "map size");
+  check(mdb_env_set_maxreaders(environment_, kReadersMax), "readers");
+  check(mdb_env_open(environment_, directory_.c_str(), MDB_NOTLS | MDB_NORDAHEAD, 0600), "open");
+  MDB_txn* transaction = nullptr;
+  check(mdb_txn_begin(environment_, nullptr, 0, &transaction), "begin");
+  MDB_dbi table;
+  check(mdb_dbi_open(transaction, nullptr, 0, &table), "open table");
+  table_ = table;
+  std::string key = kVersionKey;
+  MDB_val keyValue = valueOf(key), value;
+  int code = mdb_get(transaction, table_, &keyValue, &value);
+  if (code == MDB_SUCCESS) {
+    trainfs::Reader reader({static_cast<const char*>(value.mv_data), value.mv_size});
+    auto version = reader.get<uint32_t>();
+    mdb_txn_abort(transaction);
+    // The table's handle is only kept by a commit; the unnamed one needs none.
+    if (version != kIndexVersion)
+      throw std::runtime_error("object index " + directory_ + " has format version " +
+                               std::to_string(version) + ", only " +
+                               std::to_string(kIndexVersion) + " is known here");
+    return;
+  }
+  if (code != MDB_NOTFOUND) check(code, "read version");
+  std::string version = Writer().put(kIndexVersion).take();
+  value = valueOf(version);
+  check(mdb_put(transaction, table_, &keyValue, &value, 0), "write version");
+  check(mdb_txn_commit(transaction), "commit version");
+}
+
+ObjectIndex::~ObjectIndex() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  writer_.join();
+  mdb_env_close(environment_);
+}
+
+void ObjectIndex::change(IndexChange change, Done done) {
+  {
+    std::lock_guard lock(mutex_);
+    waiting_.push_back({std::move(change), std::move(done)});
+  }
+  wake_.notify_one();
+}
+
+void ObjectIndex::writeLoop() {
+  while (true) {
+    std::vector<Waiting> batch;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
+      if (waiting_.empty()) return;
+      if (waiting_.size() <= kBatchMax) {
+        batch.swap(waiting_);
+      } else {
+        auto end = waiting_.begin() + kBatchMax;
+        batch.assign(std::move_iterator(waiting_.begin()), std::move_iterator(end));
+        waiting_.erase(waiting_.begin(), end);
+      }
+    }
+    int error = commit(batch);
+    for (auto& entry : batch) entry.done(error);
+  }
+}
+
+int ObjectIndex::commit(const std::vector<Waiting>& batch) {
+  MDB_txn* transaction = nullptr;
+  if (int code = mdb_txn_begin(environment_, nullptr, 0, &transaction); code != MDB_SUCCESS)
+    return errnoOf(code, "begin");
+  for (auto& entry : batch) {
+    if (int code = apply(transaction, entry.change); code != MDB_SUCCESS) {
+      mdb_txn_abort(transaction);
+      return errnoOf(code, "change");
+    }
+  }
+  int code = mdb_txn_commit(transaction);
+  return code == MDB_SUCCESS ? 0 : errnoOf(code, "commit");
+}
+
+// Deletes the chunks' records from the second on; the first is part of the object's record.
+int ObjectIndex::drop(MDB_txn* transaction, const IndexChange& change) {
+  MDB_cursor* cursor = nullptr;
+  if (int code = mdb_cursor_open(transaction, table_, &cursor); code != MDB_SUCCESS) return code;
+  std::string from = keyOf(change.object, std::max<uint64_t>(change.dropFirst, 1));
+  std::string end = keyOf(change.object, change.dropEnd);
+  std::vector<std::string> keys;
+  MDB_val key = valueOf(from), value;
+  int code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
+  while (code == MDB_SUCCESS) {
+    std::string found(static_cast<const char*>(key.mv_data), key.mv_size);
+    if (found >= end || found.compare(0, kObjectIdBytes, end, 0, kObjectIdBytes) != 0) break;
+    keys.push_back(std::move(found));
+    code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
+  }
+  mdb_cursor_close(cursor);
+  if (code != MDB_SUCCESS && code != MDB_NOTFOUND) return code;
+  for (auto& gone : keys) {
+    key = valueOf(gone);
+    if (code = mdb_del(transaction, table_, &key, nullptr); code != MDB_SUCCESS) return code;
+  }
+  return MDB_SUCCESS;
+}
+
+int ObjectIndex::apply(MDB_txn* transaction, const IndexChange& change) {
+  if (change.dropEnd > std::max<uint64_t>(change.dropFirst, 1))
+    if (int code = drop(transaction, change); code != MDB_SUCCESS) return code;
+
+  std::string recordKey = keyOf(change.object);
+  MDB_val key = valueOf(recordKey), value;
+  int code = mdb_get(transaction, table_, &key, &value);
+  if (code != MDB_SUCCESS && code != MDB_NOTFOUND) return code;
+  bool exists = code == MDB_SUCCESS;
+  if (change.kind == IndexChange::Kind::kRemove)
+    return exists ? mdb_del(transaction, table_, &key, nullptr) : MDB_SUCCESS;
+
+  Found found;
+  if (exists && !decode({static_cast<const char*>(value.mv_data), value.mv_size}, found))
+    return EIO;
+  if (change.kind == IndexChange::Kind::kMarkDirty) {
+    if (!exists) return MDB_SUCCESS;  // no record is as good as a dirty one
+    found.record.dirty = true;
+  } else {
+    found.record = change.record;
+  }
+  if (change.dropFirst == 0 && change.dropEnd > 0) found.firstSums.clear();
+  for (auto& [chunk, sums] : change.chunks) {
+    if (chunk == 0) {
+      found.firstSums = sums;
+      continue;
+    }
+    std::string chunkKey = keyOf(change.object, chunk);
+    key = valueOf(chunkKey);
+    if (sums.empty()) {
+      code = mdb_del(transaction, table_, &key, nullptr);
+      if (code != MDB_SUCCESS && code != MDB_NOTFOUND) return code;
+      continue;
+    }
+    Writer writer;
+    putSums(writer, sums);
+    std::string bytes = writer.take();
+    value = valueOf(bytes);
+    if (code = mdb_put(transaction, table_, &key, &value, 0); code != MDB_SUCCESS) return code;
+  }
+  std::string record = encode(found);
+  key = valueOf(recordKey);
+  value = valueOf(record);
+  return mdb_put(transaction, table_, &key, &value, 0);
+}
+
+ObjectIndex::Reader::Reader(ObjectIndex& index) : index_(index) {
+  int code = mdb_txn_begin(index_.environment_, nullptr, MDB_RDONLY, &transaction_);
+  if (code != MDB_SUCCESS)
+    throw std::runtime_error("object index " + index_.directory_ + ": " + mdb_strerror(code));
+  mdb_txn_reset(transaction_);
+}
+
+ObjectIndex::Reader::~Reader() {
+  mdb_txn_abort(transaction_);
+}
+
+Result<std::string> ObjectIndex::Reader::get(const std::string& key) {
+  if (int code = mdb_txn_renew(transaction_); code != MDB_SUCCESS)
+    return Errno(index_.errnoOf(code, "renew"));
+  MDB_val keyValue = valueOf(key), value;
+  int code = mdb_get(transaction_, index_.table_, &keyValue, &value);
+  std::string bytes;
+  if (code == MDB_SUCCESS) bytes.assign(static_cast<const char*>(value.mv_data), value.mv_size);
+  mdb_txn_reset(transaction_);  // a snapshot kept open would keep old pages from being used again
+  if (code == MDB_NOTFOUND) return Errno(ENOENT);
+  if (code != MDB_SUCCESS) return Errno(index_.errnoOf(code, "read"));
+  return bytes;
+}
+
+Result<ObjectIndex::Found> ObjectIndex::Reader::find(const ObjectId& object) {
+  auto bytes = get(keyOf(object));
+  if (!bytes) return bytes.error();
+  Found found;
+  if (decode(*bytes, found)) return found;
+  spdlog::error("object index {}: record of object {} is not readable (version {})",
+                index_.directory_, objectIdHex(object),
+                bytes->empty() ? 0 : static_cast<uint8_t>((*bytes)[0]));
+  return Errno(EIO);
+}
+
+Result<std::vector<uint64_t>> ObjectIndex::Reader::sums(const ObjectId& object, uint64_t chunk) {
+  auto bytes = get(keyOf(object, chunk));
+  if (!bytes && bytes.error() == Errno(ENOENT)) return std::vector<uint64_t>{};
+  if (!bytes) return bytes.error();
+  trainfs::Reader reader(*bytes);
+  auto sums = getSums(reader, bytes->size());
+  if (reader.finished()) return sums;
+  spdlog::error("object index {}: sums of object {}, chunk {}, are not readable",
+                index_.directory_, objectIdHex(object), chunk);
+  return Errno(EIO);
+}
+
+}  // namespace trainfs::oss

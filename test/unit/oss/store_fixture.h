@@ -1,0 +1,128 @@
+// A store on a directory of its own, driven from the test's thread.
+#pragma once
+
+#include <stdlib.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "oss/object_store.h"
+#include "trainfs/bulk.h"
+
+namespace trainfs::oss {
+
+inline uint64_t testSeed() {
+  if (const char* seed = std::getenv("TRAINFS_SEED")) return std::strtoull(seed, nullptr, 10);
+  return std::random_device{}();
+}
+
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "trainfs-oss-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) std::abort();
+    path_ = pattern;
+  }
+  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+using Bytes = std::vector<std::byte>;
+
+inline Bytes randomBytes(std::mt19937_64& random, size_t count) {
+  Bytes bytes(count);
+  for (auto& byte : bytes) byte = static_cast<std::byte>(random());
+  return bytes;
+}
+
+inline std::vector<uint64_t> sumsOf(uint64_t offsetBytes, const Bytes& data) {
+  std::vector<uint64_t> sums(blockPieces(offsetBytes, data.size()));
+  sumPieces(offsetBytes, data, sums.data());
+  return sums;
+}
+
+inline ObjectId objectNumber(uint64_t number) {
+  return {InodeId{number}, 1, 0, 0};
+}
+
+class StoreFixture {
+ public:
+  explicit StoreFixture(const ObjectStoreLimits& limits = {}) : limits_(limits) { open(); }
+
+  void open() {
+    index_ = std::make_unique<ObjectIndex>(directory_.path() + "/index");
+    store_.emplace(reactor_, *index_, directory_.path(), "test-OST0000", limits_);
+  }
+  // Leaves everything as it is, as a killed process does (the page cache survives it).
+  void abandon() {
+    store_.reset();
+    index_.reset();
+  }
+  void reopen() {
+    abandon();
+    open();
+  }
+
+  template <typename T>
+  T wait(Task<T> task) {
+    std::optional<T> result;
+    spawn(keep(std::move(task), result));
+    reactor_.runUntil([&] { return result.has_value(); });
+    return std::move(*result);
+  }
+
+  int write(ObjectId id, uint64_t offset, const Bytes& data) {
+    auto sums = sumsOf(offset, data);
+    return wait(store_->write(id, offset, data, sums.data())).errnoOrZero();
+  }
+  struct ReadBack {
+    int error = 0;
+    bool missing = false, sumsRight = false;
+    Bytes data;
+  };
+  ReadBack read(ObjectId id, uint64_t offset, size_t length) {
+    Bytes room(ObjectStore::roomFor({offset, length}));
+    auto slice = wait(store_->read(id, {offset, length}, room));
+    if (!slice) return {.error = slice.error().code()};
+    ReadBack back{.missing = slice->missing, .data{slice->data.begin(), slice->data.end()}};
+    back.sumsRight = slice->sums == sumsOf(offset, back.data);
+    return back;
+  }
+  int sync(ObjectId id) { return wait(store_->sync(id)).errnoOrZero(); }
+
+  // The file of the only object there is.
+  std::string onlyFile() const {
+    std::filesystem::create_directory(directory_.path() + "/objects");
+    for (auto& entry :
+         std::filesystem::recursive_directory_iterator(directory_.path() + "/objects"))
+      if (entry.is_regular_file()) return entry.path().string();
+    return "";
+  }
+
+  ObjectStore& store() { return *store_; }
+  ObjectIndex& index() { return *index_; }
+  Reactor& reactor() { return reactor_; }
+
+ private:
+  template <typename T>
+  static Task<> keep(Task<T> task, std::optional<T>& result) {
+    result.emplace(co_await std::move(task));
+  }
+
+  ObjectStoreLimits limits_;
+  TemporaryDirectory directory_;
+  Reactor reactor_;
+  std::unique_ptr<ObjectIndex> index_;
+  std::optional<ObjectStore> store_;
+};
+
+}  // namespace trainfs::oss
