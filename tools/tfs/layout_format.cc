@@ -18,7 +18,7 @@ bool isComposite(const Layout& layout) {
 
 // Stripe counts as lfs prints them: "all" is -1.
 int64_t shownCount(const Component& component) {
-  return component.stripeCount == kStripeCountAll ? -1 : component.stripeCount;
+  return component.stripeCount == kStripeCountAll ? int64_t{-1} : int64_t{component.stripeCount};
 }
 
 int64_t shownOffset(const Component& component) {
