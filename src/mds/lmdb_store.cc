@@ -191,6 +191,14 @@ void openEnvironment(Environment& environment, const LmdbOptions& options) {
   check(mdb_txn_commit(txn), environment, "open the database");
 }
 
+// The names of the files must outlive a power cut like what is in them.
+void syncDirectory(const std::string& directory) {
+  int fd;
+  KJ_SYSCALL(fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), directory);
+  KJ_DEFER(close(fd));
+  KJ_SYSCALL(fsync(fd), directory);
+}
+
 }  // namespace
 
 std::unique_ptr<LmdbStore> LmdbStore::open(const std::string& directory, const Options& options) {
@@ -202,6 +210,7 @@ std::unique_ptr<LmdbStore> LmdbStore::open(const std::string& directory, const O
   environment->idleMax = options.idleSnapshotsMax;
   lockDirectory(*environment);
   openEnvironment(*environment, options);
+  if (!there) syncDirectory(directory);
   std::unique_ptr<LmdbStore> store(new LmdbStore(std::move(environment)));
   auto view = store->snapshot();
   if (!options.create || view->get(kFormatVersionKey)) requireFormat(*view, directory);
