@@ -194,7 +194,7 @@ ParsedLayout parseLayout(std::string_view text, StateFields state) {
 }
 
 bool parseSize(std::string_view text, uint64_t& bytes) {
-  constexpr std::string_view kSuffixes = "kKmMgGtT";
+  constexpr std::string_view kSuffixes = "kKmMgGtTpPeE";
   unsigned shift = 0;
   if (!text.empty()) {
     if (size_t suffix = kSuffixes.find(text.back()); suffix != kSuffixes.npos) {

@@ -2,7 +2,7 @@
 // One line per component:
 //   start=0 end=eof pattern=raid0 stripe_size=4194304 stripe_count=4 stripe_offset=-1 pool=flash osts=0,1,2,3 chains=0,1,2,3 exists=1,1,0,0
 // preceded, when read, by a line `generation=N`. Written in this order, fields without a value left out;
-// read in any order. Sizes accept K M G T suffixes; stripe_count and stripe_offset accept -1.
+// read in any order. Sizes accept K M G T P E suffixes; stripe_count and stripe_offset accept -1.
 // What is not given: start where the component before ends, end eof, pattern raid0, stripe_size 4 MiB or
 // the greatest power of two below that divides the end, stripe_count 1 or the number of osts,
 // stripe_offset -1. A directory's default layout has no chains. docs/format-layout.md.
@@ -30,7 +30,7 @@ struct ParsedLayout {
 };
 ParsedLayout parseLayout(std::string_view text, StateFields state = StateFields::kIgnore);
 
-// "4M" -> 4194304. Suffixes k K m M g G t T (binary), as lfs. Returns false on garbage or overflow.
+// "4M" -> 4194304. Suffixes k K m M g G t T p P e E (binary), as lfs. Returns false on garbage or overflow.
 bool parseSize(std::string_view text, uint64_t& bytes);
 
 }  // namespace trainfs::striping

@@ -1,6 +1,9 @@
 // askCluster and probe against a server on the loopback.
 #include <capnp/rpc-twoparty.h>
 #include <kj/async-io.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <catch2/catch_test_macros.hpp>
 #include <future>
@@ -80,25 +83,33 @@ Mount mountOn(std::vector<uint16_t> ports, std::string fsname = "trainfs") {
   return mount;
 }
 
-// A port that nobody listens on, held so that nobody else gets it.
-struct DeadPort {
-  kj::AsyncIoContext io = kj::setupAsyncIo();
-  uint16_t port = 0;
-  DeadPort() {
-    auto address = io.provider->getNetwork().parseAddress("127.0.0.1", 0).wait(io.waitScope);
-    port = static_cast<uint16_t>(address->listen()->getPort());  // closed again
+// A port that nobody listens on, held as long as this lives so that nobody else gets it.
+class DeadPort {
+ public:
+  DeadPort() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    REQUIRE(bind(fd_, generic, length) == 0);
+    REQUIRE(getsockname(fd_, generic, &length) == 0);
+    port_ = ntohs(address.sin_port);
   }
-};
+  ~DeadPort() { close(fd_); }
+  uint16_t port() const { return port_; }
 
-uint16_t deadPort() {
-  return DeadPort().port;
-}
+ private:
+  int fd_;
+  uint16_t port_ = 0;
+};
 
 }  // namespace
 
 TEST_CASE("the status comes from the first MDS that answers, targets by index") {
   Server server;
-  auto status = askCluster(mountOn({deadPort(), server.port()}));
+  DeadPort dead;
+  auto status = askCluster(mountOn({dead.port(), server.port()}));
   REQUIRE(status.error == "");
   REQUIRE(status.server == "127.0.0.1:" + std::to_string(server.port()));
   REQUIRE(status.osts.size() == 2);
@@ -110,9 +121,9 @@ TEST_CASE("the status comes from the first MDS that answers, targets by index") 
 }
 
 TEST_CASE("every MDS that failed is named with its reason") {
-  uint16_t port = deadPort();
-  auto status = askCluster(mountOn({port}));
-  REQUIRE(status.error == "127.0.0.1:" + std::to_string(port) + ": Connection refused");
+  DeadPort dead;
+  auto status = askCluster(mountOn({dead.port()}));
+  REQUIRE(status.error == "127.0.0.1:" + std::to_string(dead.port()) + ": Connection refused");
   Server server;
   status = askCluster(mountOn({server.port()}, "other"));
   REQUIRE(status.error.find("it serves another file system") != std::string::npos);
@@ -130,6 +141,7 @@ TEST_CASE("an MDS that does not answer is given up in time") {
 
 TEST_CASE("ports are probed all at once, each with its own answer") {
   Server server;
-  auto answers = probe({{0, "127.0.0.1", server.port()}, {1, "127.0.0.1", deadPort()}});
+  DeadPort dead;
+  auto answers = probe({{0, "127.0.0.1", server.port()}, {1, "127.0.0.1", dead.port()}});
   REQUIRE(answers == std::vector<std::string>{"", "Connection refused"});
 }
