@@ -24,11 +24,10 @@ struct CreateOp {  // regular file, directory, symlink, FIFO, socket, device: by
   std::string name;
   uint32_t mode = 0;
   uint64_t device = 0;
-  std::string target;  // symlink
-  bool exclusive =
-      true;  // EEXIST if there; else an existing regular file is answered with existed = true
-  bool writing = false;  // regular file: also mark it as being written by the session
-  InodeId newInode;      // chosen by the leader, above every number used before
+  std::string target;     // symlink
+  bool exclusive = true;  // EEXIST if there; else a regular file there is answered with existed
+  bool writing = false;   // regular file: also mark it as being written by the session
+  InodeId newInode;       // chosen by the leader, above every number used before
   Layout layout;  // regular file: chosen by the leader, first component instantiated if there are
                   // OSTs; directory: its own default layout, empty for what it inherits
 };
@@ -46,8 +45,8 @@ struct UnlinkOp {
 struct RmdirOp {
   InodeId parent;
   std::string name;
-  std::vector<std::pair<InodeId, SessionId>>
-      holders;  // as UnlinkOp's: an open directory stays for getattr
+  // As UnlinkOp's: an open directory stays for getattr.
+  std::vector<std::pair<InodeId, SessionId>> holders;
 };
 struct RenameOp {
   InodeId parent;
@@ -88,8 +87,8 @@ struct RemoveXattrOp {
   InodeId inode;
   std::string name;
 };
-struct SetLayoutOp {  // from setxattr/removexattr of trainfs.layout; `layout` parsed and, for a
-                      // file, placed by the leader
+// From setxattr/removexattr of trainfs.layout; `layout` parsed and, for a file, placed by the leader.
+struct SetLayoutOp {
   InodeId inode;
   Layout layout;  // no components: remove a directory's default layout
 };
@@ -113,8 +112,8 @@ struct InstantiateOp {  // give a component its chains; keeps what is there if i
   uint8_t component = 0;
   std::vector<ChainId> chains;
 };
-struct ReleaseOp {  // the session has closed its last handle: drop its hold on an orphan and its
-                    // write mark
+// The session has closed its last handle: drop its hold on an orphan and its write mark.
+struct ReleaseOp {
   InodeId inode;
 };
 struct OpenSessionOp {
@@ -150,8 +149,7 @@ struct Command {
   Operation op;
 };
 
-// What apply() gives back, and what a slot keeps: small, and enough to rebuild the reply from the
-// store.
+// What apply() gives back and a slot keeps: small, and enough to rebuild the reply from the store.
 struct Outcome {
   int error = 0;  // errno
   InodeId inode;  // the inode concerned (created, found, changed); kNoInode: none or gone

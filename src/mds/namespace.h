@@ -30,20 +30,19 @@ struct DirPage {
   bool end = false;
 };
 
-Result<Node> loadNode(const View& view, InodeId inode);  // ESTALE: no such inode
-Result<Node> lookup(
-    const View& view, InodeId parent,
-    std::string_view name);  // ENOENT, ENOTDIR, ENAMETOOLONG, ESTALE: no such parent
+// ESTALE: no such inode; so for all below.
+Result<Node> loadNode(const View& view, InodeId inode);
+// ENOENT, ENOTDIR, ENAMETOOLONG.
+Result<Node> lookup(const View& view, InodeId parent, std::string_view name);
 // Entries strictly after `cookie` (0: from the start), at most min(entriesMax, kReaddirEntriesMax).
 inline constexpr uint32_t kReaddirEntriesMax = 4096;
 Result<DirPage> readdir(const View& view, InodeId dir, uint64_t cookie, uint32_t entriesMax);
 Result<std::string> readlink(const View& view, InodeId inode);  // EINVAL: not a symlink
 // The layout in text form (striping/layout_text.h) is read and set as this attribute; listxattr
-// does not show it. No other name may begin with "trainfs.".
+// does not show it. No other name may begin with "trainfs.". ENODATA: no such attribute.
 inline constexpr std::string_view kLayoutXattr = "trainfs.layout";
 inline constexpr std::string_view kOwnXattrPrefix = "trainfs.";
-Result<std::string> getxattr(const View& view, InodeId inode,
-                             std::string_view name);  // ENODATA; trainfs.layout in text form
+Result<std::string> getxattr(const View& view, InodeId inode, std::string_view name);
 Result<std::vector<std::string>> listxattr(const View& view, InodeId inode);
 
 // The layout that a new file in `dir` gets: the directory's own, else root's, else the built-in

@@ -4,7 +4,6 @@
 #include "mds/inodes.h"
 #include "mds/op_run.h"
 #include "mds/privileges.h"
-#include "striping/layout.h"
 #include "striping/layout_record.h"
 
 namespace trainfs::mds {

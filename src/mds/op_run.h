@@ -1,6 +1,6 @@
-// run() of every operation of the state machine, one per file op_*.cc. Each checks everything before
-// it changes anything: an error leaves the transaction as it was. What they may depend on is the
-// command and the transaction, nothing else. Called by apply() alone.
+// run() of every operation of the state machine, one per file op_*.cc. Each checks everything
+// before it changes anything: an error leaves the transaction as it was. What they may depend on is
+// the command and the transaction, nothing else. Called by apply() alone.
 #pragma once
 
 #include "mds/command.h"

@@ -1,6 +1,5 @@
 // Extended attributes: setxattr(2), removexattr(2). Which prefixes who may use is the client's
 // kernel's rule.
-#include <limits.h>
 #include <linux/limits.h>
 
 #include "mds/inodes.h"
