@@ -87,7 +87,8 @@ struct RemoveXattrOp {
   InodeId inode;
   std::string name;
 };
-// From setxattr/removexattr of trainfs.layout; `layout` parsed and, for a file, placed by the leader.
+// From setxattr/removexattr of trainfs.layout; `layout` is parsed and, for a file, placed by the
+// leader.
 struct SetLayoutOp {
   InodeId inode;
   Layout layout;  // no components: remove a directory's default layout
@@ -104,7 +105,9 @@ struct ReportOp {  // what a writer knows; never shrinks the file
 
 // ---- operations of the MDS itself or of session management ----
 
-struct OpenWriteOp {  // mark: this session writes this file ('W' record)
+// Mark: this session writes this file. Of session 0: a writer died and the size is to be asked of
+// the OSTs; the MDS's own ReportOp or ReleaseOp takes the mark away.
+struct OpenWriteOp {
   InodeId inode;
 };
 struct InstantiateOp {  // give a component its chains; keeps what is there if it has some already

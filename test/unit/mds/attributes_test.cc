@@ -1,6 +1,7 @@
 #include <linux/fs.h>
 
 #include "fixture.h"
+#include "store_check.h"
 
 namespace trainfs::mds {
 namespace {
@@ -191,6 +192,23 @@ TEMPLATE_TEST_CASE("only regular files are marked as written", "[mds]", MemStore
   CHECK(fs.error(OpenWriteOp{fifo}, session) == EINVAL);
   CHECK(fs.error(OpenWriteOp{{999}}, session) == ESTALE);
   CHECK(writtenBy(*fs.view(), session).empty());
+}
+
+TEMPLATE_TEST_CASE("the MDS's own mark outlives the writer until the size is known", "[mds]",
+                   MemStore, LmdbStore) {
+  Fixture<TestType> fs;
+  auto session = fs.session();
+  auto file = fs.file(kRootInode, "file");
+  REQUIRE(fs.error(OpenWriteOp{file}, session) == 0);
+  REQUIRE(fs.error(OpenWriteOp{file}) == 0);
+  REQUIRE(fs.error(EndSessionOp{session}) == 0);
+  CHECK(writersOf(*fs.view(), file) == std::vector{SessionId{}});
+  CHECK(problemsOf(*fs.view()).empty());
+  CHECK(fs.error(SetLayoutOp{file, placedLayout()}, fs.session()) == EBUSY);
+  CHECK(fs.error(ReportOp{.inode = file, .sizeBytes = 5}) == 0);
+  CHECK(fs.attributes(file).sizeBytes == 5);
+  CHECK(writersOf(*fs.view(), file).empty());
+  CHECK(fs.error(ReportOp{.inode = file, .sizeBytes = 6}) == ESTALE);
 }
 
 }  // namespace trainfs::mds

@@ -87,7 +87,9 @@ class StoreCheck {
     SessionId session{bySession ? first : second};
     InodeId inode{bySession ? second : first};
     auto relation = static_cast<Relation>(key[0]);
-    requireSession("mark of a missing session", session.value);
+    // Write marks of session 0 are the MDS's own.
+    if (relation != Relation::kWriter || session.value != 0)
+      requireSession("mark of a missing session", session.value);
     requireInode("mark of a missing inode", inode.value);
     if (!view_.get(bySessionKey(relation, session, inode)) ||
         !view_.get(byInodeKey(relation, inode, session)))
