@@ -193,6 +193,24 @@ Task<> DataWorker::fence(SessionId session, uint32_t epoch) {
   co_await closeAndWait(fenced, "its session was fenced");
 }
 
+Task<> DataWorker::destroyOne(ObjectStore& store, ObjectId object, Permits& permits,
+                              Status& status) {
+  auto destroyed = co_await store.destroy(object);
+  if (!destroyed) status = destroyed;
+  permits.release();
+}
+
+Task<Status> DataWorker::destroy(uint32_t ost, std::vector<ObjectId> objects) {
+  Status status = Done{};
+  Permits permits(reactor_, kDestroyingMax);
+  for (auto& object : objects) {
+    co_await permits.acquire();
+    spawn(destroyOne(*stores_[ost], object, permits, status));
+  }
+  for (uint32_t i = 0; i < kDestroyingMax; ++i) co_await permits.acquire();
+  co_return status;
+}
+
 Task<> DataWorker::cleanStores() {
   for (size_t i = 0; i < stores_.size(); ++i)
     if (!co_await stores_[i]->cleanAll())
@@ -244,9 +262,15 @@ void WorkerThread::post(std::function<void(DataWorker&)> call) {
   worker_->reactor().post([worker = worker_, call = std::move(call)] { call(*worker); });
 }
 
+void WorkerThread::beginStop() {
+  if (stopping_) return;
+  stopping_ = true;
+  post([](DataWorker& worker) { worker.stop(); });
+}
+
 void WorkerThread::stop() {
   if (!thread_.joinable()) return;
-  post([](DataWorker& worker) { worker.stop(); });
+  beginStop();
   thread_.join();
 }
 

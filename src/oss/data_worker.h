@@ -53,6 +53,8 @@ class DataWorker {
   Task<> replaceOlder(const Connection& connection);
   // The same for all connections of a session up to an epoch, which the table knows as fenced.
   Task<> fence(SessionId session, uint32_t epoch);
+  // All of them are this worker's. The first error, if there is one; then some may be left.
+  Task<Status> destroy(uint32_t ost, std::vector<ObjectId> objects);
 
   // By a connection: it executes nothing any more; it is over (and destroyed here).
   void executionOver() { executionOver_.pulse(); }
@@ -60,9 +62,11 @@ class DataWorker {
 
  private:
   static constexpr std::chrono::seconds kTick{1};
+  static constexpr uint32_t kDestroyingMax = 64;  // at a time, for one call
   static constexpr std::chrono::seconds kFinishMax{5};  // for clients to take their last replies
 
   Task<> counted(Task<> task);
+  static Task<> destroyOne(ObjectStore& store, ObjectId object, Permits& permits, Status& status);
   template <typename Predicate>
   Task<> closeAndWait(Predicate concerned, std::string reason);
   Task<> accept();
@@ -98,11 +102,14 @@ class WorkerThread {
 
   // Any thread, before stop(): runs the call on the worker's thread.
   void post(std::function<void(DataWorker&)> call);
-  // Waits for the worker's orderly end.
+  // Asks for the worker's orderly end; nothing may be posted any more.
+  void beginStop();
+  // Waits for it.
   void stop();
 
  private:
   DataWorker* worker_ = nullptr;
+  bool stopping_ = false;
   std::thread thread_;
 };
 

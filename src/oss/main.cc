@@ -1,0 +1,179 @@
+// trainfs-oss: serves object storage targets. Wiring only.
+#include <kj/async-io.h>
+#include <kj/async-unix.h>
+#include <kj/exception.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <thread>
+
+#include "oss/control.h"
+#include "trainfs/config.h"
+#include "trainfs/logging.h"
+#include "trainfs/target.h"
+
+namespace trainfs::oss {
+namespace {
+
+constexpr uint32_t kWorkersMax = 16;
+constexpr size_t kOstsMax = 64;
+
+struct Config {
+  std::string dataListen = "0.0.0.0";
+  std::string advertise;
+  uint32_t workers = std::clamp(std::thread::hardware_concurrency() / 2, 1u, 4u);
+  uint32_t connectionsMax = 1024;
+  std::vector<std::string> directories;
+};
+
+Config parseOrExit(int argc, char** argv) {
+  Config config;
+  ProgramOptions options("trainfs-oss",
+                         "Serves object storage targets of a trainfs file system.");
+  options.add("data-listen", config.dataListen,
+              "address of the data ports, HOST[:PORT]: one port per worker from PORT on; 0: any");
+  options.add("advertise", config.advertise,
+              "host by which clients reach the data ports; default: the address that this server "
+              "has towards the MDS");
+  options.add("workers", config.workers, "data worker threads", 1, kWorkersMax);
+  options.add("max-connections", config.connectionsMax, "client connections at a time", 16, 65536);
+  options.addPositional("DIR", config.directories, "targets, made by mkfs.trainfs --ost", 1);
+  options.parseOrExit(argc, argv);
+  return config;
+}
+
+// kj's own log lines among ours, in one format.
+class KjLog final : public kj::ExceptionCallback {
+ public:
+  void logMessage(kj::LogSeverity severity, const char* file, int line, int contextDepth,
+                  kj::String&& text) override {
+    spdlog::warn("{}:{}: {}", file, line, text.cStr());
+  }
+};
+
+std::unique_ptr<Ost> openOst(const std::string& directory, TargetLock& lock) {
+  auto require = [&](const std::string& wrong) {
+    if (!wrong.empty()) throw std::runtime_error(wrong);
+  };
+  auto ost = std::make_unique<Ost>();
+  require(loadTarget(directory, ost->target));
+  require(lockTarget(directory, lock));
+  if (ost->target.kind != Target::Kind::kOst)
+    throw std::runtime_error(directory + " is not an OST but " + targetName(ost->target));
+  if (ost->target.mgsNodes.empty())
+    throw std::runtime_error(directory + "/" + kTargetFile + " names no MDS (mgsnode)");
+  ost->name = targetName(ost->target);
+  ost->directory = directory;
+  ost->index = std::make_unique<ObjectIndex>(directory + "/index");
+  return ost;
+}
+
+std::vector<std::unique_ptr<Ost>> openOsts(const Config& config, std::vector<TargetLock>& locks) {
+  if (config.directories.size() > kOstsMax)
+    throw std::runtime_error("more than " + std::to_string(kOstsMax) + " targets");
+  locks.resize(config.directories.size());
+  std::vector<std::unique_ptr<Ost>> osts;
+  for (size_t i = 0; i < config.directories.size(); ++i) {
+    osts.push_back(openOst(config.directories[i], locks[i]));
+    for (size_t j = 0; j < i; ++j) {
+      if (osts[j]->target.fsname != osts[i]->target.fsname)
+        throw std::runtime_error(osts[j]->name + " and " + osts[i]->name +
+                                 " belong to different file systems");
+      if (osts[j]->target.index == osts[i]->target.index)
+        throw std::runtime_error(osts[j]->directory + " and " + osts[i]->directory +
+                                 " have the same index");
+    }
+  }
+  return osts;
+}
+
+// Sockets and object files are descriptors: all that we may have.
+size_t raiseDescriptorLimit() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  getrlimit(RLIMIT_NOFILE, &limit);
+  return limit.rlim_cur;
+}
+
+struct DataPorts {
+  std::string host;
+  std::vector<Listener> listeners;
+};
+
+DataPorts openPorts(const Config& config) {
+  HostPort place;
+  if (!parseHostPort(config.dataListen, kDefaultOssDataPort, place))
+    throw std::runtime_error("malformed address " + config.dataListen);
+  if (place.port + config.workers - 1 > 65535) throw std::runtime_error("ports beyond 65535");
+  DataPorts ports{place.host, {}};
+  for (uint32_t i = 0; i < config.workers; ++i)
+    ports.listeners.push_back(listenOn(place.host, place.port == 0 ? 0 : place.port + i));
+  return ports;
+}
+
+std::string advertisedHost(const Config& config, const DataPorts& ports) {
+  if (!config.advertise.empty()) return config.advertise;
+  bool any = ports.host.empty() || ports.host == "*" || ports.host == "0.0.0.0" ||
+             ports.host == "::";
+  return any ? "" : ports.host;
+}
+
+int serve(const Config& config) {
+  std::vector<TargetLock> locks;
+  auto osts = openOsts(config, locks);
+  auto ports = openPorts(config);
+  size_t descriptors = raiseDescriptorLimit();
+
+  // Before there are threads, so that all of them leave the signals to this one.
+  kj::UnixEventPort::captureSignal(SIGTERM);
+  kj::UnixEventPort::captureSignal(SIGINT);
+  signal(SIGPIPE, SIG_IGN);
+  auto io = kj::setupAsyncIo();
+
+  SessionTable sessions;
+  Control::Config controlConfig{.advertisedHost = advertisedHost(config, ports)};
+  for (auto& listener : ports.listeners) controlConfig.ports.push_back(listener.port);
+  Control control(io.provider->getNetwork(), io.provider->getTimer(), controlConfig, osts,
+                  sessions);
+
+  std::vector<std::unique_ptr<WorkerThread>> workers;
+  for (uint32_t i = 0; i < config.workers; ++i) {
+    WorkerConfig worker{.number = i, .count = config.workers};
+    worker.connectionsMax = std::max(1u, config.connectionsMax / config.workers);
+    // A quarter of the descriptors for object files, over all workers and OSTs.
+    worker.limits.descriptors = std::clamp<size_t>(
+        descriptors / 4 / config.workers / osts.size(), 16, worker.limits.descriptors);
+    workers.push_back(std::make_unique<WorkerThread>(worker, ports.listeners[i].socket, osts,
+                                                     sessions, control));
+  }
+  auto stop = io.unixEventPort.onSignal(SIGTERM)
+                  .exclusiveJoin(io.unixEventPort.onSignal(SIGINT))
+                  .then([](siginfo_t) {});
+  bool asked = control.run(workers, kj::mv(stop)).wait(io.waitScope);
+  spdlog::info("stopping");
+  control.endChecks();
+  for (auto& worker : workers) worker->beginStop();
+  for (auto& worker : workers) worker->stop();
+  spdlog::info("stopped");
+  return asked ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace trainfs::oss
+
+int main(int argc, char** argv) {
+  auto config = trainfs::oss::parseOrExit(argc, argv);
+  trainfs::oss::KjLog log;
+  try {
+    return trainfs::oss::serve(config);
+  } catch (const kj::Exception& exception) {
+    spdlog::critical("{}", exception.getDescription().cStr());
+  } catch (const std::exception& exception) {
+    spdlog::critical("{}", exception.what());
+  }
+  return 1;
+}
