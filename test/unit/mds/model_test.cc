@@ -59,7 +59,7 @@ class CommandSource {
   std::vector<std::pair<InodeId, SessionId>> holders() {
     std::vector<std::pair<InodeId, SessionId>> all;
     for (auto& [held, node] : model_.nodes())
-      if (chance(3)) all.emplace_back(held, session());
+      for (uint64_t times = of(4); times > 1; times--) all.emplace_back(held, session());
     return all;
   }
 
