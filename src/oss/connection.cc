@@ -64,12 +64,10 @@ Task<> Connection::receive() {
       case FrameReader::Step::kMore:
         if (!co_await receiveMore()) co_return;
         break;
-      case FrameReader::Step::kHead: {
-        size_t bytes = Request::bufferBytes(reader_.header(), reader_.extents());
-        if (bytes > 0) buffer_ = co_await worker_.buffers().take(bytes);
+      case FrameReader::Step::kHead:
+        co_await takeBuffer();
         reader_.setPayload(buffer_.memory().first(reader_.header().payloadBytes));
         break;
-      }
       case FrameReader::Step::kFrame:
         co_await handleFrame();
         break;
@@ -78,6 +76,13 @@ Task<> Connection::receive() {
         break;
     }
   }
+}
+
+Task<> Connection::takeBuffer() {
+  size_t bytes = Request::bufferBytes(reader_.header(), reader_.extents());
+  while (charged_ > 0 && charged_ + bytes > kBufferShare) co_await requestOver_;
+  if (bytes > 0) buffer_ = co_await worker_.buffers().take(bytes);
+  charge_ = bytes;
 }
 
 // False: the stream is over.
@@ -115,6 +120,7 @@ Task<> Connection::handleFrame() {
   request->extents.assign(reader_.extents().begin(), reader_.extents().end());
   request->sums.assign(reader_.sums().begin(), reader_.sums().end());
   request->buffer = std::move(buffer_);
+  request->charge = charge_;
   while (inFlight_ >= kRequestsMax && !closing_) co_await requestOver_;
   if (!closing_) co_await handleRequest(std::move(request));
 }
@@ -176,6 +182,7 @@ BulkStatus Connection::admit(const Request& request) {
 Task<> Connection::serve(std::unique_ptr<Request> request, BulkStatus admitted) {
   ++inFlight_;
   ++executing_;
+  charged_ += request->charge;
   if (admitted == BulkStatus::kOk) admitted = admit(*request);
   Reply reply;
   if (admitted != BulkStatus::kOk) {
@@ -185,19 +192,21 @@ Task<> Connection::serve(std::unique_ptr<Request> request, BulkStatus admitted) 
     reply = co_await perform(worker_.reactor(), worker_.store(number), worker_.ost(number).name,
                              *request);
   }
+  reply.charge = request->charge;
   request.reset();
   if (--executing_ == 0) worker_.executionOver();
   answer(std::move(reply));
 }
 
 void Connection::answer(Reply reply) {
-  if (closing_) return requestOver();
+  if (closing_) return requestOver(reply.charge);
   replies_.push_back(std::move(reply));
   wakeSender_.pulse();
 }
 
-void Connection::requestOver() {
+void Connection::requestOver(size_t charge) {
   --inFlight_;
+  charged_ -= charge;
   requestOver_.pulse();
 }
 
@@ -205,7 +214,7 @@ Task<> Connection::send() {
   while (true) {
     if (closing_ || (!replies_.empty() && !co_await sendSome())) {
       close("sending failed");
-      for (; !replies_.empty(); replies_.pop_front()) requestOver();
+      for (; !replies_.empty(); replies_.pop_front()) requestOver(replies_.front().charge);
     }
     if (!replies_.empty()) continue;
     if (sendFinished_) break;
@@ -245,8 +254,8 @@ Task<bool> Connection::sendSome() {
   }
   sending_ = false;
   for (; count > 0; --count) {
+    requestOver(replies_.front().charge);
     replies_.pop_front();
-    requestOver();
   }
   co_return true;
 }

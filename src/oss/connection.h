@@ -1,8 +1,9 @@
 // One client connection of a data worker: frames in, requests executed side by side, replies out in
 // the order in which they are done. Belongs to the worker's reactor.
 //
-// Bounded: kRequestsMax requests from their frame until their reply is sent; while there are that
-// many, or no buffer for the next, the socket is not read. A peer that stops in the middle of a
+// Bounded: kRequestsMax requests from their frame until their reply is sent, which take kBufferShare
+// of the worker's buffers; while there are that many, or no buffer for the next, the socket is not
+// read. A peer that stops in the middle of a
 // frame, does not take its replies, or does not say hello is cut off after kStallMax.
 #pragma once
 
@@ -46,12 +47,14 @@ class Connection {
 
  private:
   static constexpr uint32_t kRequestsMax = 64;
+  static constexpr size_t kBufferShare = 16 * kMiB;  // one request may take more, if it is alone
   static constexpr std::chrono::seconds kStallMax{60};
   static constexpr size_t kIovecsMax = 128;
   using Instant = std::chrono::steady_clock::time_point;
 
   Task<> receive();
   Task<bool> receiveMore();
+  Task<> takeBuffer();
   Task<> handleFrame();
   Task<> handleHello(BulkHeader header);
   Task<> handleRequest(std::unique_ptr<Request> request);
@@ -61,7 +64,7 @@ class Connection {
   void answer(Reply reply);
   Task<> send();
   Task<bool> sendSome();
-  void requestOver();
+  void requestOver(size_t charge);
 
   DataWorker& worker_;
   const int socket_;
@@ -69,6 +72,7 @@ class Connection {
   const uint64_t serial_;
   FrameReader reader_;
   BufferPool::Buffer buffer_;  // of the frame being received
+  size_t charge_ = 0;          // for it
 
   bool greeting_ = false;  // a hello has come
   bool greeted_ = false;   // and was answered well
@@ -78,6 +82,7 @@ class Connection {
 
   bool closing_ = false, finishing_ = false, sendFinished_ = false;
   uint32_t inFlight_ = 0, executing_ = 0;
+  size_t charged_ = 0;  // by requests in flight
   Event requestOver_;  // pulses
   Event wakeSender_;   // pulses
   Event senderOver_;

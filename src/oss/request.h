@@ -16,6 +16,7 @@ struct Request {
   std::vector<BulkExtent> extents;
   std::vector<uint64_t> sums;   // of a write's payload
   BufferPool::Buffer buffer;    // a write's payload; room for what a read reads
+  size_t charge = 0;            // see Reply
 
   // Bytes of buffer that the request needs, known from its checked head.
   static size_t bufferBytes(const BulkHeader& header, std::span<const BulkExtent> extents);
@@ -26,6 +27,7 @@ struct Reply {
   std::vector<std::byte> head;
   std::vector<iovec> payload;
   BufferPool::Buffer buffer;
+  size_t charge = 0;  // what its request takes of its connection's share of the buffers
 };
 
 // Answers `request` with a status and nothing else.

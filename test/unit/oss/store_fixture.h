@@ -1,10 +1,7 @@
 // A store on a directory of its own, driven from the test's thread.
 #pragma once
 
-#include <stdlib.h>
-
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -12,29 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "lib/seed.h"
+#include "lib/temp_dir.h"
 #include "oss/object_store.h"
 #include "trainfs/bulk.h"
 
 namespace trainfs::oss {
-
-inline uint64_t testSeed() {
-  if (const char* seed = std::getenv("TRAINFS_SEED")) return std::strtoull(seed, nullptr, 10);
-  return std::random_device{}();
-}
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "trainfs-oss-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) std::abort();
-    path_ = pattern;
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 using Bytes = std::vector<std::byte>;
 
@@ -119,7 +99,7 @@ class StoreFixture {
   }
 
   ObjectStoreLimits limits_;
-  TemporaryDirectory directory_;
+  test::TempDir directory_;
   Reactor reactor_;
   std::unique_ptr<ObjectIndex> index_;
   std::optional<ObjectStore> store_;

@@ -149,6 +149,7 @@ TEST_CASE("more objects than may be open, known or dirty at once") {
     REQUIRE(fixture.store().openDescriptors() <= 32);  // while the cleaner holds some
     REQUIRE(fixture.store().dirtyObjects() <= 10);
   }
+  REQUIRE(fixture.wait(fixture.store().cleanAll()));
   for (uint64_t i = 1; i <= 60; ++i) {
     auto back = fixture.read(objectNumber(i), 0, 1000);
     REQUIRE(back.data == contents[i - 1]);
@@ -296,7 +297,7 @@ class RandomOperations {
 }  // namespace
 
 TEST_CASE("random operations, restarts among them, agree with a model") {
-  uint64_t seed = testSeed();
+  uint64_t seed = test::testSeed();
   INFO("replay with TRAINFS_SEED=" << seed);
   StoreFixture fixture;
   RandomOperations operations(fixture, seed);
