@@ -1,0 +1,154 @@
+#include <catch2/catch_test_macros.hpp>
+
+#include "fixture.h"
+
+using namespace trainfs;
+using namespace trainfs::mds;
+using namespace trainfs::mds::test;
+
+TEST_CASE("an index belongs to one target for good") {
+  Fixture fixture;
+  OstClient first(fixture, 2), other(fixture, 2);
+  REQUIRE(first.registerOst("uuid-a") == 0);
+  CHECK(other.registerOst("uuid-b") == EEXIST);
+  CHECK(other.message.find("trainfs-OST0002") != std::string::npos);
+  CHECK(other.registerOst("uuid-a") == 0);
+}
+
+TEST_CASE("clients get a newer map when an OST comes and goes") {
+  Fixture fixture;
+  Client client(fixture, "a");
+  client.open();
+  OstClient ost(fixture, 0);
+  REQUIRE(ost.registerOst() == 0);
+  fixture.until([&] { return client.notes->mapVersion > client.mapVersion; });
+  auto withOst = client.notes->mapVersion;
+  ost.disconnect();
+  fixture.until([&] { return client.notes->mapVersion > withOst; });
+  CHECK(!fixture.server->core().osts.find(0)->active);
+}
+
+TEST_CASE("an OST whose renewals stop is away, though its connection stands") {
+  Fixture fixture;
+  OstClient ost(fixture, 0);
+  REQUIRE(ost.registerOst() == 0);
+  fixture.advance(9 * kj::SECONDS);
+  CHECK(fixture.server->core().osts.find(0)->active);
+  ost.renew();
+  fixture.advance(9 * kj::SECONDS);
+  CHECK(fixture.server->core().osts.find(0)->active);
+  fixture.advance(2 * kj::SECONDS);
+  CHECK(!fixture.server->core().osts.find(0)->active);
+  CHECK(kj::runCatchingExceptions([&] { ost.renew(); }) != nullptr);
+  CHECK(ost.registerOst() == 0);
+}
+
+TEST_CASE("space is the sum over the OSTs that serve") {
+  Fixture fixture;
+  OstClient ost0(fixture, 0), ost1(fixture, 1);
+  REQUIRE(ost0.registerOst() == 0);
+  REQUIRE(ost1.registerOst() == 0);
+  Client client(fixture, "a");
+  client.open();
+  auto total = [&] {
+    auto response =
+        KJ_ASSERT_NONNULL(client.session).statfsRequest().send().wait(fixture.io.waitScope);
+    return response.getStats().getTotalBytes();
+  };
+  CHECK(total() == 200 * kGiB);
+  ost1.disconnect();
+  CHECK(total() == 100 * kGiB);
+}
+
+TEST_CASE("the size of a file that another client writes is what its objects say") {
+  Fixture fixture;
+  OstClient ost(fixture, 0);
+  REQUIRE(ost.registerOst() == 0);
+  Client a(fixture, "a"), b(fixture, "b");
+  a.open();
+  b.open();
+  auto file = a.create("f", true);
+  ost.notes->objects[objectsOf(fixture, file).front()] = 777;
+  CHECK(b.getattr(file).getNode().getAttributes().getSizeBytes() == 777);
+  CHECK(b.lookup("f").getNode().getAttributes().getSizeBytes() == 777);
+  CHECK(a.getattr(file).getNode().getAttributes().getSizeBytes() == 0);
+  CHECK(ost.notes->stats == 2);
+  CHECK(a.report(file, 1000, false) == 0);
+  CHECK(b.getattr(file).getNode().getAttributes().getSizeBytes() == 1000);
+  CHECK(ost.notes->stats == 2);
+}
+
+TEST_CASE("a size that needs an OST that is away is not answered until it is back") {
+  Fixture fixture;
+  OstClient ost(fixture, 0);
+  REQUIRE(ost.registerOst() == 0);
+  Client a(fixture, "a"), b(fixture, "b");
+  a.open();
+  b.open();
+  auto file = a.create("f", true);
+  ost.notes->objects[objectsOf(fixture, file).front()] = 777;
+  ost.disconnect();
+  auto ask = [&] {
+    auto request = KJ_ASSERT_NONNULL(b.session).getattrRequest();
+    request.setInode(file.value);
+    return request.send();
+  };
+  auto answer = ask();
+  CHECK(!answer.poll(fixture.io.waitScope));
+  fixture.advance(5 * kj::SECONDS);
+  CHECK(!answer.poll(fixture.io.waitScope));
+  REQUIRE(ost.registerOst() == 0);
+  CHECK(answer.wait(fixture.io.waitScope).getNode().getAttributes().getSizeBytes() == 777);
+
+  ost.disconnect();
+  auto unanswered = ask();
+  fixture.settle();
+  for (int second = 0; second < 22; ++second) {
+    a.renew();
+    b.renew();
+    fixture.advance(1 * kj::SECONDS);
+  }
+  auto failure = kj::runCatchingExceptions([&] { unanswered.wait(fixture.io.waitScope); });
+  CHECK(KJ_ASSERT_NONNULL(failure).getType() == kj::Exception::Type::OVERLOADED);
+}
+
+TEST_CASE("the size that an evicted writer left is taken over, also if the OST comes back late") {
+  Fixture fixture;
+  OstClient ost(fixture, 0);
+  REQUIRE(ost.registerOst() == 0);
+  Client a(fixture, "a"), b(fixture, "b");
+  a.open();
+  auto file = a.create("f", true);
+  ost.notes->objects[objectsOf(fixture, file).front()] = 4321;
+  a.disconnect();
+  ost.disconnect();
+  auto opening = b.opening();
+  fixture.advance(21 * kj::SECONDS);
+  opening.wait(fixture.io.waitScope);  // an eviction does not wait for an OST whose lease is over
+  CHECK(b.mayCache);
+  auto recorded = [&] { return loadNode(*fixture.store.snapshot(), file)->attributes.sizeBytes; };
+  CHECK(recorded() == 0);
+  REQUIRE(ost.registerOst() == 0);
+  CHECK(b.getattr(file).getNode().getAttributes().getSizeBytes() == 4321);
+  fixture.until([&] {
+    fixture.advance(1 * kj::SECONDS);
+    return recorded() == 4321;
+  });
+  CHECK(writersOf(*fixture.store.snapshot(), file).empty());
+}
+
+TEST_CASE("objects of an OST that is away are destroyed when it is back") {
+  Fixture fixture;
+  OstClient ost(fixture, 0);
+  REQUIRE(ost.registerOst() == 0);
+  Client a(fixture, "a");
+  a.open();
+  auto objects = objectsOf(fixture, a.create("f"));
+  ost.disconnect();
+  CHECK(a.unlink("f") == 0);
+  fixture.advance(2 * kj::SECONDS);
+  CHECK(garbage(*fixture.store.snapshot(), 10).size() == 1);
+  REQUIRE(ost.registerOst() == 0);
+  fixture.until([&] { return ost.notes->destroyed == objects; });
+  fixture.until([&] { return garbage(*fixture.store.snapshot(), 10).empty(); });
+}
