@@ -14,6 +14,9 @@ minicluster() { local verb=$1; shift; "$ROOT/tools/minicluster" "$verb" "$cluste
 seed=${TRAINFS_SEED:-$((RANDOM * 32768 + RANDOM))}
 seeded() { RANDOM=$seed; echo "replay with TRAINFS_SEED=$seed"; }
 
+# Commands to run at the end, whatever the outcome: at_exit+=("rm -f FILE").
+at_exit=()
+
 # start_cluster [OSTS [MOUNT...]]: up, with one mount at $mnt unless mounts are given.
 start_cluster() {
   [ -e /dev/fuse ] || skip "there is no /dev/fuse"
@@ -27,6 +30,7 @@ start_cluster() {
 stop_cluster() {
   local status=$?
   trap - EXIT
+  for undo in "${at_exit[@]}"; do $undo || true; done
   if [ $status != 0 ] && [ $status != 77 ]; then
     for log in "$cluster"/log/*.log; do echo "--- ${log##*/}"; tail -n 15 "$log"; done
   fi

@@ -1,8 +1,10 @@
 # mount -t trainfs and umount, with the helper where mount(8) looks for it; unprivileged users can use the mount.
 . "$ROOT/test/cluster/lib.sh"
-[ -e /sbin/mount.trainfs ] || { ln -s "$build/tools/mount.trainfs" /sbin/mount.trainfs; trap 'rm -f /sbin/mount.trainfs' EXIT; made=1; }
 start_cluster 2
-[ -z "${made:-}" ] || trap 'rm -f /sbin/mount.trainfs; stop_cluster' EXIT
+if [ ! -e /sbin/mount.trainfs ]; then
+  ln -sf "$build/tools/mount.trainfs" /sbin/mount.trainfs
+  at_exit+=("rm -f /sbin/mount.trainfs")
+fi
 port=$(python3 -c "import json; print(json.load(open('$cluster/minicluster.json'))['nodes']['mds0']['port'])")
 there=$WORK/there
 mkdir "$there"
