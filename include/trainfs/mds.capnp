@@ -18,8 +18,9 @@ interface Mds {
 
   hello @0 (protocolVersion :UInt32) -> (protocolVersion :UInt32, fsname :Text, mdtIndex :UInt16);
 
-  openSession @1 (request :SessionRequest) -> (opened :SessionOpened);
-  # Waits, bounded by the lease term, while another client gives up what it caches.
+  openSession @1 (request :SessionRequest) -> (opened :SessionOpened) $Cxx.allowCancellation;
+  # Waits while another client gives up what it caches: at most that one's term, or, as long as it goes on
+  # renewing, a minute; then it is evicted. Dropping the call, or the connection, ends the waiting.
 
   registerOst @2 (request :Oss.OstRegistration, control :Oss.OssControl)
       -> (error :UInt16, message :Text, lease :Oss.OstLease, chainVersion :UInt32,
@@ -39,7 +40,9 @@ struct SessionRequest {
   callback @2 :ClientCallback;
   resumeId @3 :UInt64;         # 0: a new session
   resumeEpoch @4 :UInt32;
-  opens @5 :List(OpenFile);    # resume: every file that this client has open
+  opens @5 :List(OpenFile);
+  # resume: every file that this client has open. A file counts as open for writing until the report that says
+  # otherwise is answered.
   readOnly @6 :Bool;
 }
 
@@ -57,7 +60,7 @@ struct SessionOpened {
   id @3 :UInt64;
   epoch @4 :UInt32;
   termMilliseconds @5 :UInt32;  # renew more often than this, or be evicted
-  mayCache @6 :Bool;            # see ClientCallback.recall
+  mayCache @6 :Bool;            # see ClientCallback.recall; false in the answer to a resumption is a recall
   map @7 :ClusterMap;
 }
 

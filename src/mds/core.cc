@@ -33,7 +33,7 @@ void Core::requireServing() const {
 
 void Core::stop() {
   if (std::exchange(stopped_, true)) return;
-  osts.onChange([] {});
+  service.stop();
   calls_.cancel(KJ_EXCEPTION(DISCONNECTED, "this server is stopping"));
   tasks_ = nullptr;
 }

@@ -75,6 +75,7 @@ kj::Promise<Status> Operations::created(std::shared_ptr<Session> session, InodeI
 bool Operations::mustWaitForNames(const Operation& op) const {
   if (auto* unlink = std::get_if<UnlinkOp>(&op))
     return parts_.names.has(unlink->parent, unlink->name);
+  if (auto* rmdir = std::get_if<RmdirOp>(&op)) return parts_.names.has(rmdir->parent, rmdir->name);
   if (auto* rename = std::get_if<RenameOp>(&op))
     return parts_.names.has(rename->parent, rename->name) ||
            parts_.names.has(rename->newParent, rename->newName);
@@ -90,7 +91,7 @@ Status Operations::prepare(ChangeRequest& request, const Session& session,
   if (auto* link = std::get_if<LinkOp>(&request.op)) {
     hold.name(link->parent, link->name);
   } else if (auto* rmdir = std::get_if<RmdirOp>(&request.op)) {
-    hold.name(rmdir->parent, rmdir->name);
+    prepareRemoval(rmdir->parent, rmdir->name, request, session, hold, rmdir->holders);
   } else if (auto* unlink = std::get_if<UnlinkOp>(&request.op)) {
     prepareRemoval(unlink->parent, unlink->name, request, session, hold, unlink->holders);
   } else if (auto* rename = std::get_if<RenameOp>(&request.op)) {

@@ -57,12 +57,22 @@ SessionService::SessionService(const Parts& parts)
 kj::Promise<OpenedSession> SessionService::open(std::string clientName,
                                                 rpc::ClientCallback::Client callback) {
   auto& sessions = parts_.sessions;
-  Newcomer newcomer(*this);
-  co_await newcomer.enter();
+  auto newcomer = kj::heap<Newcomer>(*this);
+  co_await newcomer->enter();
   if (sessions.size() >= parts_.options.sessionsMax)
     co_return refuse(EAGAIN, fmt::format("there are {} clients already", sessions.size()));
   while (auto holder = sessions.cacheHolder()) co_await takeBack(kj::mv(holder));
 
+  // From here on it happens, whether the client still waits or not: the log cannot be asked to
+  // forget.
+  auto admitted = admit(kj::mv(newcomer), std::move(clientName), kj::mv(callback)).fork();
+  parts_.tasks.add(admitted.addBranch().ignoreResult().catch_([](kj::Exception&&) {}));
+  co_return co_await admitted.addBranch();
+}
+
+kj::Promise<OpenedSession> SessionService::admit(kj::Own<Newcomer> newcomer, std::string clientName,
+                                                 rpc::ClientCallback::Client callback) {
+  auto& sessions = parts_.sessions;
   auto outcome = co_await parts_.commands.run(OpenSessionOp{clientName});
   if (outcome.error != 0) co_return refuse(outcome.error, "the client's name is too long");
   auto records = mds::sessions(*parts_.store.snapshot());
@@ -187,15 +197,15 @@ kj::Promise<void> SessionService::recall(std::shared_ptr<Session> holder,
       co_return;
     }
     holder->mayCache = false;
-    holder->known = true;
     parts_.sessions.notify();
+    giveCachesToLast();  // the newcomer may have gone meanwhile
   } catch (const kj::Exception& e) {
     spdlog::info("{} did not answer: {}", describe(*holder), e.getDescription().cStr());
   }
 }
 
 void SessionService::giveCachesToLast() {
-  if (parts_.sessions.size() != 1 || newcomers_ != 0) return;
+  if (stopped_ || parts_.sessions.size() != 1 || newcomers_ != 0) return;
   auto last = parts_.sessions.all().front();
   if (!last->known || last->ending || last->mayCache) return;
   last->mayCache = true;
@@ -259,6 +269,7 @@ kj::Promise<void> SessionService::run() {
 }
 
 void SessionService::pushMap() {
+  if (stopped_) return;
   for (auto& session : parts_.sessions.all())
     if (session->callback != nullptr && !session->pushingMap) parts_.tasks.add(pushMapTo(session));
 }

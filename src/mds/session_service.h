@@ -39,7 +39,8 @@ class SessionService {
   };
   explicit SessionService(const Parts& parts);
 
-  // Waits while another client gives up what it caches, at most until that one's term is over.
+  // Waits while another client gives up what it caches, at most until that one's term is over. The
+  // promise may be dropped.
   kj::Promise<OpenedSession> open(std::string clientName, rpc::ClientCallback::Client callback);
   kj::Promise<OpenedSession> resume(SessionId id, uint32_t epoch, std::vector<OpenedFile> opens,
                                     rpc::ClientCallback::Client callback);
@@ -55,11 +56,15 @@ class SessionService {
 
   // Sends the cluster map to everybody who has an older one.
   void pushMap();
+  // Nothing new is begun: the tasks are about to be dropped.
+  void stop() { stopped_ = true; }
   // Watches the terms, as long as the server runs.
   kj::Promise<void> run();
 
  private:
   class Newcomer;
+  kj::Promise<OpenedSession> admit(kj::Own<Newcomer> newcomer, std::string clientName,
+                                   rpc::ClientCallback::Client callback);
   kj::Promise<void> takeBack(std::shared_ptr<Session> holder);
   kj::Promise<void> recall(std::shared_ptr<Session> holder, rpc::ClientCallback::Client callback);
   kj::Promise<void> finish(std::shared_ptr<Session> session, bool fenced);
@@ -73,6 +78,7 @@ class SessionService {
   Fence fence_;
   uint32_t newcomers_ = 0;  // in open(); one at a time gets past opening_
   bool opening_ = false;
+  bool stopped_ = false;
   Condition openingDone_;
 };
 

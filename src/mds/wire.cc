@@ -134,8 +134,8 @@ Status decode(rpc::Operation::Reader in, ChangeRequest& out) {
     case rpc::Operation::RMDIR: {
       auto rmdir = in.getRmdir();
       if (rmdir.getName().size() > kNameBytesMax) return Errno(ENAMETOOLONG);
-      out.op = RmdirOp{{rmdir.getParent()}, copy(rmdir.getName())};
-      return Done{};
+      out.op = RmdirOp{.parent = {rmdir.getParent()}, .name = copy(rmdir.getName())};
+      return keepOpen(rmdir.getKeepOpen(), out);
     }
     case rpc::Operation::RENAME:
       return decodeRename(in.getRename(), out);

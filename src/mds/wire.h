@@ -28,7 +28,7 @@ struct ChangeRequest {
   uint64_t sequence = 0;
   Identity identity;
   Operation op;
-  std::vector<InodeId> keepOpen;  // unlink, rename
+  std::vector<InodeId> keepOpen;  // unlink, rmdir, rename
   std::string layoutText;         // create
   bool opening = false;           // create: the session has the file open afterwards
 };

@@ -163,6 +163,28 @@ TEST_CASE("a rename over a file that is open elsewhere keeps it") {
   CHECK(b.getattr(target).getNode().getAttributes().getLinks() == 0);
 }
 
+TEST_CASE("a directory that is open somewhere stays when it is removed") {
+  Fixture fixture;
+  Client a(fixture, "a"), b(fixture, "b");
+  a.open();
+  b.open();
+  auto made = a.execute([&](rpc::Operation::Builder op) {
+    fillCreate(op, "dir");
+    op.getCreate().setMode(S_IFDIR | 0755);
+  });
+  InodeId dir{made.getReply().getNode().getAttributes().getInode()};
+  REQUIRE(b.openFile(dir) == 0);
+  auto removed = a.execute([&](rpc::Operation::Builder op) {
+    auto rmdir = op.initRmdir();
+    rmdir.setParent(kRootInode.value);
+    rmdir.setName("dir");
+  });
+  CHECK(removed.getReply().getError() == 0);
+  CHECK(b.getattr(dir).getNode().getAttributes().getLinks() == 0);
+  b.release(dir);
+  CHECK(b.getattr(dir).getError() == ESTALE);
+}
+
 TEST_CASE("names and values that are too long are refused") {
   Fixture fixture;
   Client a(fixture, "a");

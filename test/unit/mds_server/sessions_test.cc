@@ -54,6 +54,23 @@ TEST_CASE("a second client is answered after the first has given up its caches")
   CHECK(!b.mayCache);
 }
 
+TEST_CASE("a newcomer that goes away while it waits leaves nothing behind") {
+  Fixture fixture;
+  Client a(fixture, "a"), b(fixture, "b"), c(fixture, "c");
+  a.open();
+  a.notes->answers = false;
+  {
+    auto opening = b.opening();
+    fixture.until([&] { return a.notes->events == Events{"recall"}; });
+  }
+  b.disconnect();
+  a.notes->release();
+  fixture.until([&] { return a.notes->events == Events{"recall", "mayCache"}; });
+  a.notes->answers = true;
+  c.open();
+  CHECK(fixture.server->core().sessions.size() == 2);
+}
+
 TEST_CASE("the last client left is told that it may cache") {
   Fixture fixture;
   Client a(fixture, "a"), b(fixture, "b");
