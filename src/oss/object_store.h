@@ -1,8 +1,8 @@
 // The objects of one OST that belong to one data worker: files of raw bytes under DIR/objects, their
 // sums, and which of them are durably clean. Format and rules: docs/format-ost.md.
 //
-// Everything runs on the worker's reactor; an object's state has no lock. Requests for one object
-// take effect in the order in which they were made, as far as they touch the same blocks.
+// Everything runs on the worker's reactor; an object's state has no mutex. Requests in flight for one
+// object have the effect of some order of them; which one, when they touch the same blocks, is open.
 // Errors are errnos for the client; EIO always comes with a log line that names the object.
 #pragma once
 

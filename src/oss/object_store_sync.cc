@@ -119,6 +119,7 @@ Task<Status> ObjectStore::makeClean(Object& object) {
   object.hasRecord = true;
   object.sums.markStored();
   object.sums.trustAll();
+  if (object.sums.chunks().size() > kChunksKeptMax) object.sums.clear();  // they are in the index
   setClean(object);
   co_return Done{};
 }

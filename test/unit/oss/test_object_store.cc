@@ -307,3 +307,125 @@ TEST_CASE("random operations, restarts among them, agree with a model") {
   fixture.reopen();
   operations.checkAll();
 }
+
+namespace {
+
+// Writers and readers of one object, each in a stretch of its own that shares blocks with its
+// neighbours', while others sync and the object grows.
+class Crowd {
+ public:
+  Crowd(StoreFixture& fixture, uint64_t seed) : fixture_(fixture), seed_(seed) {}
+
+  void run() {
+    left_ = kMembers + 1;
+    for (size_t i = 0; i < kMembers; ++i) spawn(member(i));
+    spawn(syncer());
+    fixture_.reactor().runUntil([&] { return left_ == 0; });
+  }
+  int wrong() const { return wrong_; }
+  void check() {
+    uint64_t sizeBytes = 0;
+    for (size_t i = 0; i < kMembers; ++i) sizeBytes = std::max(sizeBytes, writtenEnd(i));
+    Bytes whole(kMembers * kStretchBytes);
+    for (size_t i = 0; i < kMembers; ++i)
+      std::copy(stretches_[i].begin(), stretches_[i].end(), whole.begin() + i * kStretchBytes);
+    whole.resize(sizeBytes);
+    auto back = fixture_.read(id_, 0, kMembers * kStretchBytes);
+    REQUIRE(back.error == 0);
+    REQUIRE((back.data == whole));
+    REQUIRE(back.sumsRight);
+  }
+
+ private:
+  static constexpr size_t kMembers = 12, kSteps = 60;
+  static constexpr uint64_t kStretchBytes = 100'000;
+
+  uint64_t writtenEnd(size_t i) { return ends_[i] == 0 ? 0 : i * kStretchBytes + ends_[i]; }
+
+  Task<> member(size_t number) {
+    std::mt19937_64 random(seed_ + number);
+    Bytes& mine = stretches_[number];
+    mine.resize(kStretchBytes);
+    Bytes room(ObjectStore::roomFor({kBlockBytes - 1, kStretchBytes}));
+    for (size_t step = 0; step < kSteps; ++step) {
+      uint64_t at = random() % kStretchBytes, bytes = 1 + random() % (kStretchBytes - at);
+      uint64_t offset = number * kStretchBytes + at;
+      if (random() % 2 == 0) {
+        Bytes data = randomBytes(random, bytes);
+        auto sums = sumsOf(offset, data);
+        auto status = co_await fixture_.store().write(id_, offset, data, sums.data());
+        if (!status) std::abort();
+        std::copy(data.begin(), data.end(), mine.begin() + at);
+        ends_[number] = std::max(ends_[number], at + bytes);
+      } else {
+        auto slice = co_await fixture_.store().read(id_, {offset, bytes}, room);
+        if (!slice) std::abort();
+        Bytes found(slice->data.begin(), slice->data.end());
+        if (!std::equal(found.begin(), found.end(), mine.begin() + at)) ++wrong_;
+        if (slice->sums != sumsOf(offset, found)) ++wrong_;
+      }
+    }
+    --left_;
+  }
+
+  Task<> syncer() {
+    while (left_ > 1) {
+      auto synced = co_await fixture_.store().sync(id_);
+      if (!synced) std::abort();
+      co_await Yield{fixture_.reactor()};
+    }
+    --left_;
+  }
+
+  struct Yield {
+    Reactor& reactor;
+    bool await_ready() const { return false; }
+    void await_suspend(std::coroutine_handle<> coroutine) {
+      reactor.post([coroutine] { coroutine.resume(); });
+    }
+    void await_resume() const {}
+  };
+
+  StoreFixture& fixture_;
+  const uint64_t seed_;
+  int wrong_ = 0;
+  const ObjectId id_ = objectNumber(3);
+  size_t left_ = 0;
+  std::map<size_t, Bytes> stretches_;
+  std::map<size_t, uint64_t> ends_;
+};
+
+}  // namespace
+
+TEST_CASE("a crowd on one object sees its own writes, with right sums, whatever others do") {
+  uint64_t seed = test::testSeed();
+  INFO("replay with TRAINFS_SEED=" << seed);
+  StoreFixture fixture;
+  Crowd crowd(fixture, seed);
+  crowd.run();
+  REQUIRE(crowd.wrong() == 0);
+  crowd.check();
+  REQUIRE(fixture.wait(fixture.store().cleanAll()));
+  fixture.reopen();
+  crowd.check();
+}
+
+TEST_CASE("the sums of a very large object do not stay in memory") {
+  StoreFixture fixture;
+  std::mt19937_64 random(10);
+  auto id = objectNumber(12);
+  constexpr uint64_t kFarApart = kChunkBlocks * kBlockBytes, kCount = 300;
+  Bytes data = randomBytes(random, 1000);
+  for (uint64_t i = 0; i < kCount; ++i) REQUIRE(fixture.write(id, i * kFarApart, data) == 0);
+  REQUIRE(fixture.sync(id) == 0);
+  for (uint64_t i = 0; i < kCount; i += 7) {
+    auto back = fixture.read(id, i * kFarApart, 2 * kBlockBytes);
+    REQUIRE(back.sumsRight);
+    REQUIRE(std::equal(data.begin(), data.end(), back.data.begin()));
+  }
+  REQUIRE(fixture.write(id, 5 * kFarApart + 10, data) == 0);
+  REQUIRE(fixture.sync(id) == 0);
+  fixture.reopen();
+  REQUIRE(fixture.read(id, 5 * kFarApart, 1010).sumsRight);
+  REQUIRE(fixture.read(id, 299 * kFarApart, 1000).sumsRight);
+}
