@@ -5,15 +5,14 @@ namespace trainfs::oss {
 Reactor::Reactor(uint32_t ringEntries)
     : ring_(ringEntries), waker_(ring_, [this] { runPosted(); }) {}
 
-Reactor::~Reactor() = default;
+Reactor::~Reactor() {
+  std::lock_guard lock(mutex_);  // whoever posted last is through with waker_
+}
 
 void Reactor::post(std::function<void()> call) {
-  {
-    std::lock_guard lock(mutex_);
-    posted_.push_back(std::move(call));
-    if (posted_.size() > 1) return;  // a wake-up is under way already
-  }
-  waker_.wake();
+  std::lock_guard lock(mutex_);
+  posted_.push_back(std::move(call));
+  if (posted_.size() == 1) waker_.wake();  // otherwise a wake-up is under way already
 }
 
 void Reactor::runPosted() {
