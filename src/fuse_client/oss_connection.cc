@@ -96,7 +96,7 @@ std::string OssConnection::reasonToBreak() {
   if (retired_) return "its OST has other ports now";
   if (targetChanged_) return "its OST has moved";
   if (sendError_ != 0) return std::strerror(sendError_);
-  if (state_ != State::kResolving && session != session_) return "there is a new session";
+  if (session != session_) return "there is a new session";
   if (state_ != State::kReady && std::chrono::steady_clock::now() >= greetBy_)
     return "no answer while connecting";
   return "";

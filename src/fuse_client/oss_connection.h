@@ -130,7 +130,6 @@ class OssConnection {
   void finishRead();
   Outcome refused(Request& request);
   void settle(Request* request, const Outcome& outcome);
-  void dispose(Request* request, const Outcome& outcome);
 
   io_uring_sqe* arm(Event& event);
 

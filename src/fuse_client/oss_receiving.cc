@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "fuse_client/data_worker.h"
 #include "fuse_client/oss_connection.h"
@@ -73,6 +74,9 @@ bool OssConnection::handleReply() {
     // Replies mostly come in order, so this looks at one or two.
     request = sent_.first();
     while (request != nullptr && request->id != reply_.header.requestId) request = request->next;
+    // Answered already and only waiting for its sender, who may let it be completed at any moment:
+    // a second answer must not be received into it.
+    if (request == deferred_) request = nullptr;
   }
   if (request == nullptr) {
     // Harmless: an answer is taken once, and its memory is not touched again.
@@ -182,27 +186,24 @@ OssConnection::Outcome OssConnection::refused(Request& request) {
 }
 
 void OssConnection::settle(Request* request, const Outcome& outcome) {
-  bool more;
-  {
-    std::lock_guard lock(mutex_);
-    if (request == sending_) {
-      // The sender still looks at it: the reply was faster than the return of its send, or came
-      // before its end.
-      deferred_ = request;
-      deferredOutcome_ = outcome;
-      return;
-    }
-    if (request == deferred_) deferred_ = nullptr;
-    sent_.remove(request);
-    more = !queue_.empty();
+  std::unique_lock lock(mutex_);
+  if (request == sending_) {
+    // The sender still looks at it: the reply was faster than the return of its send, or came
+    // before its end. Another that waits like this has been let go by its sender, or this one could
+    // not be being sent.
+    Request* earlier = std::exchange(deferred_, request);
+    Outcome earlierOutcome = std::exchange(deferredOutcome_, outcome);
+    lock.unlock();
+    if (earlier != nullptr) settle(earlier, earlierOutcome);
+    return;
   }
+  if (request == deferred_) deferred_ = nullptr;
+  sent_.remove(request);
+  bool more = !queue_.empty();
+  lock.unlock();
   load_.fetch_sub(1, std::memory_order_relaxed);
   worker_.load().fetch_sub(1, std::memory_order_relaxed);
   if (more) pump();
-  dispose(request, outcome);
-}
-
-void OssConnection::dispose(Request* request, const Outcome& outcome) {
   if (outcome.again) {
     worker_.park(request, outcome.delay);
   } else {

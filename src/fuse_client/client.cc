@@ -1,0 +1,139 @@
+#include "fuse_client/client.h"
+
+#include <spdlog/spdlog.h>
+
+namespace trainfs::client {
+
+namespace {
+
+constexpr std::chrono::seconds kReportEvery{5};
+constexpr size_t kHeaderBytes = 4096;  // room that libfuse wants before the data of a write
+
+}  // namespace
+
+Client::Client(const MdsClientOptions& mds, const DataClientOptions& data)
+    : invalidator_(inodes_),
+      buffers_(std::make_shared<BufferPool>(kRequestBytesMax + kHeaderBytes)),
+      interrupts_(std::make_unique<InterruptWatch>()),
+      data_(DataClient::create(data)),
+      mds_(MdsClient::create(mds, *this)),
+      files_(*mds_, *data_, inodes_, coherence_) {
+  data_->onStaleSession([this] { mds_->checkSession(); });
+  reporter_ = std::thread([this] { reportNowAndThen(); });
+}
+
+Client::~Client() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  reporter_.join();
+  // What one of them still answers may ask the other, so both objects stay until both have stopped.
+  mds_->stop();
+  data_.reset();
+  interrupts_.reset();
+}
+
+// ---- what the MDS says ----
+
+void Client::mapChanged(ClusterMap map) { data_->setMap(std::move(map)); }
+
+void Client::sessionOpened(SessionId session, uint32_t epoch, bool fresh, bool mayCache) {
+  data_->setSession(session, epoch);
+  bool first = !std::exchange(hadSession_, true);
+  if (fresh && !first) {
+    coherence_.forbid();
+    loseChanges();
+  }
+  if (mayCache && !coherence_.mayCache()) {
+    if (first)
+      coherence_.allow(coherence_.version());  // nothing is cached yet
+    else
+      allowCaching();
+  } else if (!mayCache && coherence_.mayCache()) {
+    recalled([] {});
+  }
+}
+
+// The session was evicted: what was written and not reported may not be what others see.
+void Client::loseChanges() {
+  size_t lost = 0;
+  for (auto& inode : inodes_.all()) {
+    std::unique_lock lock(inode->mutex);
+    if (inode->unreported.any()) {
+      inode->lostChanges = true;
+      inode->unreported = {.changes = inode->unreported.changes, .reported = inode->unreported.changes};
+      ++lost;
+    }
+    inode->toldWriting = inode->writers != 0;
+    inode->toldOpen = inode->handles != 0;
+    inode->orphan = false;
+  }
+  inodes_.forgetAll();
+  if (lost != 0)
+    spdlog::error("{} files had unreported changes when the session ended: EIO at their next fsync or close", lost);
+}
+
+void Client::recalled(std::function<void()> done) {
+  coherence_.forbid();
+  inodes_.forgetAll();
+  reportAll(MdsClient::Urgency::kUrgent, [this, done = std::move(done)] { invalidator_.invalidateAll(done); });
+}
+
+void Client::mayCache() { allowCaching(); }
+
+// While others could change things, cached handles of old may have filled the page cache again: begin anew.
+void Client::allowCaching() {
+  auto version = coherence_.version();
+  inodes_.forgetAll();
+  invalidator_.invalidateAll([this, version] { coherence_.allow(version); });
+}
+
+// ---- reports ----
+
+void Client::reportAll(MdsClient::Urgency urgency, std::function<void()> done) {
+  auto all = std::shared_ptr<void>(nullptr, [done = std::move(done)](void*) { done(); });  // after the last
+  for (auto& inode : inodes_.unreported()) {
+    auto reported = [all](Status) {};
+    if (urgency == MdsClient::Urgency::kUrgent)
+      files_.reportUrgently(inode, reported);
+    else
+      files_.report(inode, reported);
+  }
+}
+
+void Client::reportNowAndThen() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    changed_.wait_for(lock, kReportEvery, [&] { return stopping_; });
+    if (stopping_) return;
+    lock.unlock();
+    reportAll(MdsClient::Urgency::kOrdinary, [] {});
+    lock.lock();
+  }
+}
+
+bool Client::finish(std::chrono::milliseconds patience) {
+  invalidator_.setSession(nullptr);
+  // Last reports may still wait for their turn: those that are on their way are seen as unreported, too.
+  auto deadline = std::chrono::steady_clock::now() + patience;
+  for (auto left = inodes_.unreported(); !left.empty(); left = inodes_.unreported()) {
+    auto finished = std::make_shared<bool>(false);
+    auto gate = std::make_shared<std::pair<std::mutex, std::condition_variable>>();
+    reportAll(MdsClient::Urgency::kOrdinary, [finished, gate] {
+      std::lock_guard lock(gate->first);
+      *finished = true;
+      gate->second.notify_all();
+    });
+    std::unique_lock lock(gate->first);
+    if (!gate->second.wait_until(lock, deadline, [&] { return *finished; })) {
+      spdlog::error("the sizes of {} files could not be reported: no MDS answers", left.size());
+      return false;
+    }
+  }
+  auto rest = deadline - std::chrono::steady_clock::now();
+  return mds_->end(std::max(std::chrono::duration_cast<std::chrono::milliseconds>(rest), std::chrono::milliseconds(1)));
+}
+
+}  // namespace trainfs::client

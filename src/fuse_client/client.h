@@ -1,0 +1,74 @@
+// One mount: the parts, and what happens between them when the MDS calls. Made by main; outlives the FUSE session.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "fuse_client/buffer_pool.h"
+#include "fuse_client/coherence.h"
+#include "fuse_client/data_client.h"
+#include "fuse_client/file_io.h"
+#include "fuse_client/kernel_features.h"
+#include "fuse_client/inodes.h"
+#include "fuse_client/interrupt_watch.h"
+#include "fuse_client/invalidator.h"
+#include "fuse_client/mds_client.h"
+
+namespace trainfs::client {
+
+inline constexpr uint32_t kRequestBytesMax = 1 << 20;  // data of one read or write request
+
+class Client final : private MdsEvents {
+ public:
+  Client(const MdsClientOptions& mds, const DataClientOptions& data);
+  ~Client() override;
+
+  MdsClient& mds() { return *mds_; }
+  DataClient& data() { return *data_; }
+  Inodes& inodes() { return inodes_; }
+  Coherence& coherence() { return coherence_; }
+  FileIo& files() { return files_; }
+  BufferPool& buffers() { return *buffers_; }
+  InterruptWatch& interrupts() { return *interrupts_; }
+  Invalidator& invalidator() { return invalidator_; }
+
+  KernelFeatures& kernelFeatures() { return kernelFeatures_; }
+
+  // How long the kernel may keep a name, while caching is allowed.
+  double nameTimeout() const { return invalidator_.hasEpochs() ? Coherence::kForeverSeconds : 0.0; }
+
+  // The mount is gone: reports what is left and ends the session. False: not within `patience`.
+  bool finish(std::chrono::milliseconds patience);
+
+ private:
+  void sessionOpened(SessionId session, uint32_t epoch, bool fresh, bool mayCache) override;
+  void mapChanged(ClusterMap map) override;
+  void recalled(std::function<void()> done) override;
+  void mayCache() override;
+  std::vector<OpenFile> openFiles() override { return inodes_.openFiles(); }
+
+  void loseChanges();
+  void allowCaching();
+  void reportAll(MdsClient::Urgency urgency, std::function<void()> done);
+  void reportNowAndThen();
+
+  bool hadSession_ = false;  // MDS thread; here because that may run before the constructor is done
+  Inodes inodes_;
+  Coherence coherence_;
+  Invalidator invalidator_;
+  std::shared_ptr<BufferPool> buffers_;
+  std::unique_ptr<InterruptWatch> interrupts_;
+  std::unique_ptr<DataClient> data_;
+  std::unique_ptr<MdsClient> mds_;
+  FileIo files_;
+  KernelFeatures kernelFeatures_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  std::thread reporter_;
+};
+
+}  // namespace trainfs::client

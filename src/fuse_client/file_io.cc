@@ -1,0 +1,305 @@
+#include "fuse_client/file_io.h"
+
+#include <sys/stat.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "striping/layout.h"
+
+namespace trainfs::client {
+
+namespace {
+
+Time realtime() {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return {now.tv_sec, static_cast<uint32_t>(now.tv_nsec)};
+}
+
+bool exists(const Layout& layout, const ObjectId& object) {
+  auto& flags = layout.components[object.component].exists;
+  return object.stripe < flags.size() && flags[object.stripe];
+}
+
+}  // namespace
+
+void FileIo::attributes(InodePtr inode, Answer<Inodes::Taken> answer) {
+  if (coherence_.mayCache()) {
+    std::unique_lock lock(inode->mutex);
+    if (inode->known) {
+      Inodes::Taken taken{inode->present(), true};
+      lock.unlock();
+      return answer(taken);
+    }
+  }
+  auto askedAt = inodes_.now();
+  mds_.getattr(inode->id, [this, inode, askedAt, answer = std::move(answer)](Result<Node> node) {
+    if (!node) return answer(node.error());
+    answer(inodes_.take(*inode, *node, askedAt));
+  });
+}
+
+// ---- reading ----
+
+void FileIo::read(InodePtr inode, uint64_t offset, std::span<std::byte> into, Answer<size_t> answer) {
+  inode->access->shared([=, this, answer = std::move(answer)](Pass pass) mutable {
+    attributes(inode, [=, this, answer = std::move(answer), pass = std::move(pass)](
+                          Result<Inodes::Taken> taken) mutable {
+      if (!taken) return answer(taken.error());
+      readNow(inode, offset, into, std::move(pass), std::move(answer));
+    });
+  });
+}
+
+void FileIo::readNow(const InodePtr& inode, uint64_t offset, std::span<std::byte> into, Pass pass,
+                     Answer<size_t> answer) {
+  uint64_t size;
+  std::shared_ptr<const Layout> layout;
+  {
+    std::lock_guard lock(inode->mutex);
+    size = inode->present().sizeBytes;
+    layout = inode->layout;
+  }
+  if (!layout) return answer(Errno(EIO));
+  if (offset >= size) return answer(size_t{0});
+  into = into.first(std::min<uint64_t>(into.size(), size - offset));
+  bool alone = coherence_.mayCache();
+
+  auto plan = striping::split(inode->id, *layout, {offset, into.size()});
+  std::vector<ReadPiece> pieces;
+  pieces.reserve(plan.extents.size());
+  size_t covered = 0;
+  for (auto& extent : plan.extents) {
+    auto piece = into.subspan(extent.fileOffsetBytes - offset, extent.lengthBytes);
+    covered += piece.size();
+    bool there = exists(*layout, extent.object);
+    if (!there && alone)
+      std::memset(piece.data(), 0, piece.size());  // never written by anybody
+    else
+      pieces.push_back({extent, piece, there});
+  }
+  for (auto& hole : plan.holes) {
+    std::memset(into.data() + (hole.offsetBytes - offset), 0, hole.lengthBytes);
+    covered += hole.lengthBytes;
+  }
+  // Sparse beyond the last component's end.
+  if (covered < into.size()) std::memset(into.data() + covered, 0, into.size() - covered);
+  if (pieces.empty()) return answer(into.size());
+  data_.read(std::move(pieces), [bytes = into.size(), answer = std::move(answer), pass](Status status) {
+    if (!status) return answer(status.error());
+    answer(bytes);
+  });
+}
+
+// ---- writing ----
+
+void FileIo::write(InodePtr inode, uint64_t offset, std::span<const std::byte> data, bool killPrivileges,
+                   Answer<size_t> answer) {
+  inode->access->shared([=, this, answer = std::move(answer)](Pass pass) mutable {
+    writeNow(inode, offset, data, killPrivileges, std::move(pass), std::move(answer));
+  });
+}
+
+void FileIo::writeNow(const InodePtr& inode, uint64_t offset, std::span<const std::byte> data,
+                      bool killPrivileges, Pass pass, Answer<size_t> answer) {
+  std::shared_ptr<const Layout> layout;
+  {
+    std::lock_guard lock(inode->mutex);
+    layout = inode->layout;
+  }
+  if (!layout) return answer(Errno(EIO));
+  auto plan = striping::split(inode->id, *layout, {offset, data.size()});
+  if (plan.firstUninstantiated) {
+    mds_.instantiate(inode->id, *plan.firstUninstantiated,
+                     [=, this, answer = std::move(answer), pass = std::move(pass)](Result<Node> node) mutable {
+                       if (!node) return answer(node.error());
+                       inodes_.takeLayout(*inode, *node);
+                       writeNow(inode, offset, data, killPrivileges, std::move(pass), std::move(answer));
+                     });
+    return;
+  }
+  if (plan.extents.empty()) return answer(data.empty() ? Result<size_t>(size_t{0}) : Errno(EFBIG));
+  std::vector<WritePiece> pieces;
+  pieces.reserve(plan.extents.size());
+  for (auto& extent : plan.extents)
+    pieces.push_back({extent, data.subspan(extent.fileOffsetBytes - offset, extent.lengthBytes)});
+  auto& last = plan.extents.back();
+  uint64_t end = last.fileOffsetBytes + last.lengthBytes;
+
+  auto sent = pieces;
+  data_.write(std::move(sent), [=, this, pieces = std::move(pieces), answer = std::move(answer),
+                                pass = std::move(pass)](Status status) {
+    if (!status) {
+      std::lock_guard lock(inode->mutex);
+      inode->strayBytes |= end > inode->present().sizeBytes;
+      return answer(status.error());
+    }
+    wrote(inode, pieces, offset, end);
+    bool privileged;
+    {
+      std::lock_guard lock(inode->mutex);
+      privileged = killPrivileges && (inode->attributes.mode & (S_ISUID | S_ISGID)) != 0;
+      inode->unreported.killPrivileges |= privileged;
+    }
+    if (!privileged) return answer(size_t{end - offset});
+    report(inode, [answer, bytes = end - offset](Status reported) {
+      if (!reported) return answer(reported.error());
+      answer(size_t{bytes});
+    });
+  });
+}
+
+void FileIo::wrote(const InodePtr& inode, const std::vector<WritePiece>& pieces, uint64_t offset,
+                   uint64_t end) {
+  bool first;
+  {
+    std::lock_guard lock(inode->mutex);
+    auto& unreported = inode->unreported;
+    first = !unreported.any();
+    if (offset > inode->present().sizeBytes) inode->grownInOrder = false;
+    unreported.endBytes = std::max(unreported.endBytes, end);
+    unreported.mtime = realtime();
+    ++unreported.changes;
+    inode->changedAt = inodes_.tick();
+    std::shared_ptr<Layout> extended;
+    for (auto& piece : pieces) {
+      auto& object = piece.extent.object;
+      inode->unsynced.emplace(object, piece.extent.chain);
+      if (!inode->layout || object.component >= inode->layout->components.size() ||
+          object.generation != inode->layout->generation || exists(extended ? *extended : *inode->layout, object))
+        continue;
+      if (!extended) extended = std::make_shared<Layout>(*inode->layout);
+      extended->components[object.component].exists[object.stripe] = true;
+      unreported.exists.emplace_back(object.component, object.stripe);
+    }
+    if (extended) inode->layout = std::move(extended);
+  }
+  if (first) inodes_.noteUnreported(inode);
+}
+
+void FileIo::grow(const InodePtr& inode, uint64_t sizeBytes) {
+  {
+    std::lock_guard lock(inode->mutex);
+    if (sizeBytes <= inode->present().sizeBytes) return;
+    inode->grownInOrder = false;
+    inode->unreported.endBytes = sizeBytes;
+    inode->unreported.mtime = realtime();
+    ++inode->unreported.changes;
+    inode->changedAt = inodes_.tick();
+  }
+  inodes_.noteUnreported(inode);
+}
+
+// ---- attributes and size ----
+
+void FileIo::setAttributes(InodePtr inode, Identity identity, SetAttrOp op, Answer<Inodes::Taken> answer) {
+  if ((op.mask & (kSetSize | kSetMtime | kSetMtimeNow)) == 0)
+    return setAttributesNow(inode, std::move(identity), op, std::move(answer));
+  // Alone on the inode: no report may be under way that carries an older mtime, no write across a new size.
+  inode->access->exclusive([=, this, answer = std::move(answer)](Pass pass) mutable {
+    auto finish = [answer = std::move(answer), pass = std::move(pass)](Result<Inodes::Taken> taken) {
+      answer(std::move(taken));
+    };
+    if ((op.mask & kSetSize) == 0) return setAttributesNow(inode, std::move(identity), op, std::move(finish));
+    attributes(inode, [=, this](Result<Inodes::Taken> taken) {
+      if (!taken) return finish(taken.error());
+      auto cuts = truncations(*inode, op.sizeBytes);
+      if (cuts.empty()) return setAttributesNow(inode, identity, op, finish);
+      data_.truncate(std::move(cuts), [=, this](Status status) {
+        if (!status) return finish(status.error());
+        setAttributesNow(inode, identity, op, finish);
+      });
+    });
+  });
+}
+
+void FileIo::setAttributesNow(const InodePtr& inode, Identity identity, SetAttrOp op,
+                              Answer<Inodes::Taken> answer) {
+  mds_.execute(std::move(identity), op, [=, this, answer = std::move(answer)](Result<Outcome> outcome) {
+    if (!outcome) return answer(outcome.error());
+    if (!outcome->node) return answer(Errno(ESTALE));
+    {
+      std::lock_guard lock(inode->mutex);
+      // From here on the MDS's word counts; what it was not told yet is only which objects exist.
+      if (op.mask & kSetSize) inode->unreported.endBytes = 0;
+      if (op.mask & (kSetSize | kSetMtime | kSetMtimeNow)) inode->unreported.mtime = {};
+      if (op.mask & kSetSize) inode->strayBytes = false;
+    }
+    answer(inodes_.takeChange(*inode, *outcome->node));
+  });
+}
+
+// What is to be cut before the file may have that size: objects that reach beyond it. Growing cuts nothing, unless a
+// failed write may have left something behind the present end.
+std::vector<ObjectTruncate> FileIo::truncations(Inode& inode, uint64_t sizeBytes) {
+  std::lock_guard lock(inode.mutex);
+  uint64_t present = inode.present().sizeBytes;
+  uint64_t keep = std::min(sizeBytes, present);
+  if (!inode.layout || (sizeBytes >= present && !inode.strayBytes)) return {};
+  bool alone = coherence_.mayCache() && !inode.strayBytes;
+  std::vector<ObjectTruncate> cuts;
+  for (auto& placed : striping::objectsOf(inode.id, *inode.layout, alone)) {
+    auto& object = placed.object;
+    uint64_t before = striping::objectSize(*inode.layout, object.component, object.stripe, present);
+    uint64_t after = striping::objectSize(*inode.layout, object.component, object.stripe, keep);
+    if (alone && after >= before) continue;
+    cuts.push_back({{object, placed.chain}, after});
+    inode.unsynced.emplace(object, placed.chain);
+  }
+  return cuts;
+}
+
+void FileIo::punch(InodePtr inode, FileRange range, bool extend, Answer<Done> answer) {
+  inode->access->exclusive([=, this, answer = std::move(answer)](Pass pass) mutable {
+    attributes(inode, [=, this, answer = std::move(answer), pass = std::move(pass)](
+                          Result<Inodes::Taken> taken) mutable {
+      if (!taken) return answer(taken.error());
+      punchNow(inode, range, extend, [answer, pass](Status status) { answer(status); });
+    });
+  });
+}
+
+void FileIo::punchNow(const InodePtr& inode, FileRange range, bool extend, Answer<Done> answer) {
+  std::vector<ObjectExtent> extents;
+  {
+    std::lock_guard lock(inode->mutex);
+    uint64_t size = inode->present().sizeBytes;
+    if (!inode->layout) return answer(Errno(EIO));
+    if (range.offsetBytes < size) {
+      FileRange inside{range.offsetBytes, std::min(range.lengthBytes, size - range.offsetBytes)};
+      extents = striping::split(inode->id, *inode->layout, inside).extents;
+      std::erase_if(extents, [&](auto& extent) { return !exists(*inode->layout, extent.object); });
+    }
+    for (auto& extent : extents) inode->unsynced.emplace(extent.object, extent.chain);
+    inode->grownInOrder = false;
+  }
+  auto punched = [=, this](Status status) {
+    if (!status) return answer(status.error());
+    {
+      std::lock_guard lock(inode->mutex);
+      inode->unreported.mtime = realtime();
+      ++inode->unreported.changes;
+      inode->changedAt = inodes_.tick();
+    }
+    inodes_.noteUnreported(inode);
+    if (extend) grow(inode, range.endBytes());
+    answer(Done{});
+  };
+  if (extents.empty()) return punched(Done{});
+  data_.punch(std::move(extents), punched);
+}
+
+void FileIo::extend(InodePtr inode, uint64_t sizeBytes, Answer<Done> answer) {
+  inode->access->exclusive([=, this, answer = std::move(answer)](Pass pass) mutable {
+    attributes(inode, [=, this, answer = std::move(answer), pass = std::move(pass)](
+                          Result<Inodes::Taken> taken) {
+      if (!taken) return answer(taken.error());
+      grow(inode, sizeBytes);
+      answer(Done{});
+    });
+  });
+}
+
+}  // namespace trainfs::client

@@ -1,0 +1,220 @@
+// FileIo's dealings with the MDS about files being written: reports, fsync, open and close.
+#include <sys/stat.h>
+
+#include "fuse_client/file_io.h"
+#include "striping/layout.h"
+
+namespace trainfs::client {
+
+namespace {
+
+constexpr uint64_t kAllocationBytes = 4096;  // what OSTs' file systems allocate in
+
+uint64_t roundUp(uint64_t bytes) { return (bytes + kAllocationBytes - 1) / kAllocationBytes * kAllocationBytes; }
+
+}  // namespace
+
+void FileIo::sendReport(const InodePtr& inode, bool stillWriting, uint64_t usedBytes,
+                        MdsClient::Urgency urgency, Answer<Done> answer) {
+  ReportOp op{.inode = inode->id, .usedBytes = usedBytes, .stillWriting = stillWriting};
+  uint64_t upTo;
+  {
+    std::lock_guard lock(inode->mutex);
+    auto& unreported = inode->unreported;
+    op.sizeBytes = unreported.endBytes;
+    op.mtime = unreported.mtime;
+    op.exists = unreported.exists;
+    op.killPrivileges = unreported.killPrivileges;
+    upTo = unreported.changes;
+    if (!stillWriting) inode->toldWriting = false;
+  }
+  mds_.execute({}, std::move(op), [=, this, answer = std::move(answer)](Result<Outcome> outcome) {
+    // A file that is gone has nothing to be reported any more.
+    bool gone = !outcome && (outcome.error() == Errno(ENOENT) || outcome.error() == Errno(ESTALE));
+    if (!outcome && !gone) return answer(outcome.error());
+    {
+      std::lock_guard lock(inode->mutex);
+      auto& unreported = inode->unreported;
+      if (unreported.changes == upTo)
+        unreported = {.changes = upTo, .reported = upTo};
+    }
+    if (!gone && outcome->node) inodes_.takeChange(*inode, *outcome->node);
+    answer(Done{});
+  }, urgency);
+}
+
+void FileIo::report(InodePtr inode, Answer<Done> answer) {
+  inode->syncs->exclusive([=, this, answer = std::move(answer)](Pass pass) {
+    bool any;
+    {
+      std::lock_guard lock(inode->mutex);
+      any = inode->unreported.any();
+    }
+    if (!any) return answer(Done{});
+    sendReport(inode, true, 0, MdsClient::Urgency::kOrdinary,
+               [answer, pass](Status status) { answer(status); });
+  });
+}
+
+void FileIo::reportUrgently(InodePtr inode, Answer<Done> answer) {
+  sendReport(inode, true, 0, MdsClient::Urgency::kUrgent, std::move(answer));
+}
+
+void FileIo::sync(InodePtr inode, Answer<Done> answer) {
+  inode->syncs->exclusive([=, this, answer = std::move(answer)](Pass pass) {
+    std::map<ObjectId, ChainId> objects;
+    {
+      std::lock_guard lock(inode->mutex);
+      if (std::exchange(inode->lostChanges, false)) return answer(Errno(EIO));
+      objects.swap(inode->unsynced);
+      if (inode->pastUnknown && inode->layout)
+        for (auto& placed : striping::objectsOf(inode->id, *inode->layout, true))
+          objects.emplace(placed.object, placed.chain);
+    }
+    auto synced = [=, this](Status status) {
+      bool any;
+      {
+        std::lock_guard lock(inode->mutex);
+        if (!status) inode->unsynced.insert(objects.begin(), objects.end());
+        if (status) inode->pastUnknown = false;
+        any = inode->unreported.any();
+      }
+      if (!status || !any) return answer(status);
+      sendReport(inode, true, 0, MdsClient::Urgency::kOrdinary,
+                 [answer, pass](Status reported) { answer(reported); });
+    };
+    if (objects.empty()) return synced(Done{});
+    std::vector<ObjectRef> refs;
+    refs.reserve(objects.size());
+    for (auto& [object, chain] : objects) refs.push_back({object, chain});
+    data_.sync(std::move(refs), synced);
+  });
+}
+
+// ---- handles ----
+
+void FileIo::open(InodePtr inode, bool writing, Answer<Done> answer) {
+  inodes_.addHandle(inode, writing);
+  auto fail = [=, this](Errno error) {
+    close(inode, writing);
+    answer(error);
+  };
+  if (!writing && coherence_.mayCache()) {
+    // Reading needs no word of the MDS's, once attributes and layout are here.
+    return attributes(inode, [=](Result<Inodes::Taken> taken) {
+      if (!taken) return fail(taken.error());
+      answer(Done{});
+    });
+  }
+  // Writers: after the last report of an earlier one, which says that nobody writes any more. That is the only
+  // report that says so, and the only one that is sent under exclusive access.
+  auto told = [=, this](Pass pass) {
+    {
+      std::unique_lock lock(inode->mutex);
+      if (writing && inode->toldWriting && inode->known && coherence_.mayCache()) {
+        lock.unlock();
+        return answer(Done{});
+      }
+      inode->toldOpen = true;
+      inode->toldWriting |= writing;
+    }
+    auto askedAt = inodes_.now();
+    mds_.open(inode->id, writing, [=, this, pass = pass](Result<Node> node) {
+      if (!node) return fail(node.error());
+      inodes_.take(*inode, *node, askedAt);
+      std::unique_lock lock(inode->mutex);
+      if (!inode->unreported.any())
+        inode->grownInOrder = inode->attributes.usedBytes >= inode->attributes.sizeBytes;
+      lock.unlock();
+      answer(Done{});
+    });
+  };
+  if (writing)
+    inode->access->exclusive(told);
+  else
+    inode->access->shared(told);
+}
+
+void FileIo::close(InodePtr inode, bool writing) {
+  auto left = inodes_.dropHandle(inode, writing);
+  if (left.lastWriter) {
+    inode->access->exclusive([=, this](Pass pass) { reportLast(inode, std::move(pass)); });
+  } else if (left.last) {
+    releaseIfClosed(inode);
+  }
+}
+
+void FileIo::reportLast(const InodePtr& inode, Pass pass) {
+  bool report;
+  {
+    std::lock_guard lock(inode->mutex);
+    if (inode->writers != 0) return;  // opened again meanwhile
+    // With nothing to say, the release says that nobody writes any more; but that waits for the readers.
+    report = inode->unreported.any() || (inode->toldWriting && inode->handles != 0);
+  }
+  if (!report) return releaseIfClosed(inode);
+  measureUsed(inode, [=, this](uint64_t usedBytes) {
+    sendReport(inode, false, usedBytes, MdsClient::Urgency::kOrdinary, [=, this, pass = pass](Status status) {
+      if (!status) {
+        std::lock_guard lock(inode->mutex);
+        inode->lostChanges = true;
+      }
+      releaseIfClosed(inode);
+    });
+  });
+}
+
+// Allocated bytes: from the size where no hole can be, else from the OSTs. 0: they could not be asked.
+void FileIo::measureUsed(const InodePtr& inode, std::function<void(uint64_t)> next) {
+  std::vector<ObjectRef> refs;
+  uint64_t used = 0;
+  {
+    std::lock_guard lock(inode->mutex);
+    if (inode->grownInOrder || !inode->layout) {
+      used = roundUp(inode->present().sizeBytes);
+    } else {
+      for (auto& placed : striping::objectsOf(inode->id, *inode->layout, true))
+        refs.push_back({placed.object, placed.chain});
+    }
+  }
+  if (refs.empty()) return next(used);
+  data_.stat(std::move(refs), [next = std::move(next)](Result<std::vector<ObjectFigures>> figures) {
+    uint64_t sum = 0;
+    if (figures)
+      for (auto& figure : *figures) sum += figure.usedBytes;
+    next(sum);
+  });
+}
+
+void FileIo::noteUnlinked(const InodePtr& inode) {
+  {
+    std::lock_guard lock(inode->mutex);
+    if (inode->attributes.links != 0) return;
+    inode->orphan = true;
+  }
+  releaseIfClosed(inode);  // it may have been closed while the unlink was under way
+}
+
+void FileIo::noteReplaced(InodeId id) {
+  auto inode = inodes_.find(id);
+  if (!inode) return;
+  {
+    std::lock_guard lock(inode->mutex);
+    inode->orphan = true;
+    inode->known = false;
+    inode->changedAt = inodes_.tick();
+  }
+  releaseIfClosed(inode);
+}
+
+// Tells the MDS that no handle is left, if it was told of one or keeps the unlinked file for this client.
+void FileIo::releaseIfClosed(const InodePtr& inode) {
+  {
+    std::lock_guard lock(inode->mutex);
+    if (inode->handles != 0 || !(inode->toldOpen || inode->orphan)) return;
+    inode->toldOpen = inode->toldWriting = inode->orphan = false;
+  }
+  mds_.release(inode->id, [](Status) {});
+}
+
+}  // namespace trainfs::client

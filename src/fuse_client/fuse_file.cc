@@ -1,0 +1,200 @@
+// FUSE handlers for open files.
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/stat.h>
+
+#include <cstring>
+
+#include "fuse_client/client.h"
+#include "fuse_client/fuse_ops.h"
+#include "fuse_client/fuse_request.h"
+#include "fuse_client/receive_loop.h"
+
+namespace trainfs::client {
+
+namespace {
+
+OpenHandle& handleOf(fuse_file_info* file) { return *reinterpret_cast<OpenHandle*>(file->fh); }
+
+bool isWriting(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
+
+// The cache mode is fixed at open. Readers use the page cache, and keep what is in it; writers go past it, in
+// parallel, which drops the pages they overlap. While other clients are about, everything goes past it.
+void setCacheMode(fuse_file_info& file, bool writing, bool mayCache) {
+  bool cached = !writing && mayCache;
+  file.keep_cache = cached;
+  file.direct_io = !cached;
+  file.parallel_direct_writes = !cached;
+  file.noflush = !writing;
+}
+
+// Hands an open handle to the kernel, or closes it if the caller is gone.
+void giveHandle(const RequestPtr& request, const InodePtr& inode, fuse_file_info file, bool writing,
+                const Inodes::Taken* created) {
+  auto handle = std::make_unique<OpenHandle>(OpenHandle{inode, writing});
+  file.fh = reinterpret_cast<uint64_t>(handle.get());
+  bool given;
+  {
+    Coherence::Answering answering(request->client().coherence());
+    setCacheMode(file, writing, answering.mayCache());
+    given = created ? request->created(inode, *created, file, answering) : request->opened(file);
+  }
+  if (given)
+    handle.release();
+  else
+    request->client().files().close(inode, writing);
+}
+
+void open(fuse_req_t req, fuse_ino_t id, fuse_file_info* file) {
+  auto request = Request::begin(req);
+  auto& client = request->client();
+  auto inode = client.inodes().obtain(InodeId{id});
+  bool writing = isWriting(file->flags);
+  client.files().open(inode, writing, [request, inode, info = *file, writing](Status status) {
+    if (!status) return request->error(status.error().code());
+    giveHandle(request, inode, info, writing, nullptr);
+  });
+}
+
+// Always exclusively: if the file has come into being meanwhile, the kernel is told that it knows something stale,
+// looks the name up again and opens what is there, with its own checks of permission.
+void create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* file) {
+  auto request = Request::begin(req);
+  auto& client = request->client();
+  bool writing = isWriting(file->flags);
+  bool exclusive = (file->flags & O_EXCL) != 0;
+  CreateOp op{.parent = InodeId{parent}, .name = name, .mode = (mode & 07777) | S_IFREG};
+  bool tell = !client.coherence().mayCache();
+  op.opening = writing ? Opening::kWriting : tell ? Opening::kReading : Opening::kNot;
+  auto groups = op.mode & S_ISGID ? Request::Groups::kYes : Request::Groups::kNo;
+  client.mds().execute(request->identity(groups), op, [=, info = *file](Result<Outcome> outcome) {
+    auto& client = request->client();
+    client.inodes().forgetState(op.parent);
+    if (!outcome) {
+      bool raced = outcome.error() == Errno(EEXIST) && !exclusive;
+      return request->error(raced ? ESTALE : outcome.error().code());
+    }
+    if (!outcome->node) return request->error(EIO);
+    auto inode = client.inodes().obtain(outcome->node->attributes.inode);
+    client.inodes().addHandle(inode, writing);
+    auto taken = client.inodes().takeChange(*inode, *outcome->node);
+    {
+      std::lock_guard lock(inode->mutex);
+      inode->parent = op.parent;
+      inode->pastUnknown = false;
+      inode->absentXattrs = kNoCapability;
+      inode->toldOpen = op.opening != Opening::kNot;
+      inode->toldWriting = writing;
+    }
+    giveHandle(request, inode, info, writing, &taken);
+  });
+}
+
+void release(fuse_req_t req, fuse_ino_t, fuse_file_info* file) {
+  auto request = Request::begin(req, false);
+  std::unique_ptr<OpenHandle> handle(&handleOf(file));
+  request->client().files().close(handle->inode, handle->writing);
+  request->error(0);
+}
+
+void flush(fuse_req_t req, fuse_ino_t, fuse_file_info* file) {
+  auto request = Request::begin(req);
+  auto& handle = handleOf(file);
+  bool lost;
+  {
+    std::lock_guard lock(handle.inode->mutex);
+    lost = std::exchange(handle.inode->lostChanges, false);
+  }
+  if (lost) return request->error(EIO);
+  if (!handle.writing || request->client().coherence().mayCache()) return request->error(0);
+  request->client().files().report(handle.inode,
+                                   [request](Status status) { request->error(status.errnoOrZero()); });
+}
+
+void fsync(fuse_req_t req, fuse_ino_t id, int, fuse_file_info*) {
+  auto request = Request::begin(req);
+  auto inode = request->client().inodes().obtain(InodeId{id});
+  request->client().files().sync(inode, [request](Status status) { request->error(status.errnoOrZero()); });
+}
+
+// ---- data ----
+
+void read(fuse_req_t req, fuse_ino_t, size_t size, off_t offset, fuse_file_info* file) {
+  auto request = Request::begin(req);
+  auto& client = request->client();
+  auto inode = handleOf(file).inode;
+  auto at = static_cast<uint64_t>(offset);
+  char* payload = nullptr;
+  size_t payloadBytes = 0;
+  if (fuse_req_is_uring(req) && fuse_req_get_payload(req, &payload, &payloadBytes, nullptr) == 0 &&
+      payloadBytes >= size) {
+    // Received where the kernel wants it: the reply copies nothing.
+    std::span into(reinterpret_cast<std::byte*>(payload), size);
+    return client.files().read(inode, at, into, [request, into](Result<size_t> bytes) {
+      if (!bytes) return request->error(bytes.error().code());
+      request->bytes(into.first(*bytes));
+    });
+  }
+  client.buffers().whenFree([request, inode, at, size](BufferPool::Buffer buffer) {
+    auto& client = request->client();
+    std::span into(buffer.get(), std::min(size, client.buffers().bufferBytes()));
+    client.files().read(inode, at, into, [request, into, buffer](Result<size_t> bytes) {
+      if (!bytes) return request->error(bytes.error().code());
+      request->bytes(into.first(*bytes));
+    });
+  });
+}
+
+void write(fuse_req_t req, fuse_ino_t, const char* bytes, size_t size, off_t offset, fuse_file_info* file) {
+  auto request = Request::begin(req);
+  auto& client = request->client();
+  auto inode = handleOf(file).inode;
+  // The data stays where it was received until the OSTs have it: in the ring entry, or in the buffer taken over.
+  auto buffer = fuse_req_is_uring(req) ? nullptr : ReceiveLoop::keepBuffer(bytes);
+  std::span data(reinterpret_cast<const std::byte*>(bytes), size);
+  bool kill = file->kill_suidgid != 0;
+  bool durable = (file->flags & (O_SYNC | O_DSYNC)) != 0;
+  client.files().write(inode, static_cast<uint64_t>(offset), data, kill,
+                       [request, inode, buffer, durable](Result<size_t> written) {
+                         if (!written) return request->error(written.error().code());
+                         if (!durable) return request->written(*written);
+                         request->client().files().sync(inode, [request, count = *written](Status status) {
+                           if (!status) return request->error(status.error().code());
+                           request->written(count);
+                         });
+                       });
+}
+
+void fallocate(fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t length, fuse_file_info* file) {
+  auto request = Request::begin(req);
+  auto& files = request->client().files();
+  auto inode = handleOf(file).inode;
+  FileRange range{static_cast<uint64_t>(offset), static_cast<uint64_t>(length)};
+  auto done = [request, inode](Status status) { request->error(status.errnoOrZero()); };
+  switch (mode) {
+    case 0:
+      return files.extend(inode, range.endBytes(), done);
+    case FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE:
+    case FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE:
+      return files.punch(inode, range, false, done);
+    case FALLOC_FL_ZERO_RANGE:
+      return files.punch(inode, range, true, done);
+    default:
+      return request->error(EOPNOTSUPP);
+  }
+}
+
+}  // namespace
+
+void addFileOps(fuse_lowlevel_ops& ops) {
+  ops.open = open;
+  ops.create = create;
+  ops.release = release;
+  ops.flush = flush;
+  ops.fsync = fsync;
+  ops.read = read;
+  ops.write = write;
+  ops.fallocate = fallocate;
+}
+
+}  // namespace trainfs::client

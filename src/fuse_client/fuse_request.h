@@ -1,0 +1,68 @@
+// One request of the kernel, until it is answered: exactly once, from any thread.
+#pragma once
+
+#define FUSE_USE_VERSION 318
+#include <fuse_lowlevel.h>
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "fuse_client/coherence.h"
+#include "fuse_client/inodes.h"
+
+namespace trainfs::client {
+
+class Client;
+
+class Request : public std::enable_shared_from_this<Request> {
+ public:
+  // `interruptible`: the caller may be killed while it waits. Not for requests whose memory is the kernel's until
+  // the answer (io_uring).
+  static std::shared_ptr<Request> begin(fuse_req_t request, bool interruptible = true);
+  Request(fuse_req_t request, Client& client) : request_(request), client_(client) {}
+  ~Request();
+
+  Client& client() { return client_; }
+  int caller() const { return caller_; }  // thread id; 0: the kernel itself
+  bool answered() const { return answered_.load(std::memory_order_acquire); }
+
+  // The caller, with supplementary groups if the operation depends on them.
+  enum class Groups { kNo, kYes };
+  Identity identity(Groups groups = Groups::kNo) const;
+
+  void error(int code);  // 0: done
+  void none();
+  // A name and the inode behind it; the kernel counts a lookup. `current`: may be cached.
+  void entry(const InodePtr& inode, const Inodes::Taken& taken);
+  void noEntry();  // the name does not exist, and the kernel may remember that
+  // False: the caller is gone, and the file is not open.
+  bool created(const InodePtr& inode, const Inodes::Taken& taken, const fuse_file_info& file,
+               const Coherence::Answering& answering);
+  bool opened(const fuse_file_info& file);
+  void attributes(const Inodes::Taken& taken);
+  void link(const std::string& target);
+  bool bytes(std::span<const std::byte> data);  // false: the caller is gone
+  void written(size_t bytes);
+  void statfs(const FsStats& stats);
+  // size 0: only how long it is.
+  void xattr(const std::string& value, size_t size);
+
+  fuse_req_t raw() { return request_; }
+
+ private:
+  bool claim();  // true once: the caller of claim() answers
+  fuse_entry_param entryOf(Inode& inode, const Inodes::Taken& taken, bool mayCache) const;
+
+  fuse_req_t request_;
+  Client& client_;
+  int caller_ = 0;
+  bool interruptible_ = false;
+  std::atomic<bool> answered_{false};
+};
+using RequestPtr = std::shared_ptr<Request>;
+
+struct stat toStat(const Attributes& attributes);
+
+}  // namespace trainfs::client

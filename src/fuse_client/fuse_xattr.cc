@@ -1,0 +1,103 @@
+// FUSE handlers for extended attributes.
+#include <sys/xattr.h>
+
+#include <cstring>
+
+#include "fuse_client/client.h"
+#include "fuse_client/fuse_ops.h"
+#include "fuse_client/fuse_request.h"
+
+namespace trainfs::client {
+
+namespace {
+
+// ACLs, and whatever else the kernel keeps there: not supported, and asked for at every `ls -l`.
+bool isSystem(const char* name) { return std::strncmp(name, "system.", 7) == 0; }
+
+// Of the names that the kernel itself asks for, 0 for others.
+uint8_t absentBit(const char* name) {
+  if (std::strcmp(name, "security.capability") == 0) return kNoCapability;
+  if (std::strcmp(name, "security.selinux") == 0) return kNoSelinux;
+  return 0;
+}
+
+void getxattr(fuse_req_t req, fuse_ino_t id, const char* name, size_t size) {
+  if (isSystem(name)) {
+    fuse_reply_err(req, EOPNOTSUPP);
+    return;
+  }
+  auto request = Request::begin(req);
+  auto& client = request->client();
+  auto inode = client.inodes().obtain(InodeId{id});
+  uint8_t bit = absentBit(name);
+  Instant askedAt = client.inodes().now();
+  if (bit != 0 && client.coherence().mayCache()) {
+    std::unique_lock lock(inode->mutex);
+    bool absent = (inode->absentXattrs & bit) != 0;
+    lock.unlock();
+    if (absent) return request->error(ENODATA);
+  }
+  client.mds().getxattr(inode->id, name, [request, inode, bit, askedAt, size](Result<std::string> value) {
+    if (value) return request->xattr(*value, size);
+    if (bit != 0 && value.error() == Errno(ENODATA)) {
+      std::lock_guard lock(inode->mutex);
+      if (inode->xattrsChangedAt <= askedAt) inode->absentXattrs |= bit;
+    }
+    request->error(value.error().code());
+  });
+}
+
+void listxattr(fuse_req_t req, fuse_ino_t id, size_t size) {
+  auto request = Request::begin(req);
+  request->client().mds().listxattr(InodeId{id}, [request, size](Result<std::vector<std::string>> names) {
+    if (!names) return request->error(names.error().code());
+    std::string list;
+    for (auto& name : *names) list.append(name).push_back('\0');
+    request->xattr(list, size);
+  });
+}
+
+// Runs a change of an xattr, and forgets what it may have changed besides: ctime, and for trainfs.layout the layout.
+void change(const RequestPtr& request, InodeId id, Operation op) {
+  auto& client = request->client();
+  auto inode = client.inodes().obtain(id);
+  auto touched = [&inodes = client.inodes(), inode] {
+    std::lock_guard lock(inode->mutex);
+    inode->absentXattrs = 0;
+    inode->xattrsChangedAt = inodes.tick();
+  };
+  touched();
+  client.mds().execute(request->identity(), std::move(op), [request, inode, touched](Result<Outcome> outcome) {
+    touched();
+    if (outcome && outcome->node) request->client().inodes().takeChange(*inode, *outcome->node);
+    request->error(outcome.errnoOrZero());
+  });
+}
+
+void setxattr(fuse_req_t req, fuse_ino_t id, const char* name, const char* value, size_t size, int flags) {
+  auto request = Request::begin(req);
+  if (isSystem(name)) return request->error(EOPNOTSUPP);
+  change(request, InodeId{id},
+         SetXattrOp{.inode = InodeId{id},
+                    .name = name,
+                    .value = std::string(value, size),
+                    .create = (flags & XATTR_CREATE) != 0,
+                    .replace = (flags & XATTR_REPLACE) != 0});
+}
+
+void removexattr(fuse_req_t req, fuse_ino_t id, const char* name) {
+  auto request = Request::begin(req);
+  if (isSystem(name)) return request->error(EOPNOTSUPP);
+  change(request, InodeId{id}, RemoveXattrOp{.inode = InodeId{id}, .name = name});
+}
+
+}  // namespace
+
+void addXattrOps(fuse_lowlevel_ops& ops) {
+  ops.getxattr = getxattr;
+  ops.listxattr = listxattr;
+  ops.setxattr = setxattr;
+  ops.removexattr = removexattr;
+}
+
+}  // namespace trainfs::client

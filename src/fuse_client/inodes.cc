@@ -1,0 +1,233 @@
+#include "fuse_client/inodes.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+namespace trainfs::client {
+
+namespace {
+
+std::shared_ptr<const Layout> withExisting(std::shared_ptr<const Layout> layout,
+                                           const std::vector<std::pair<uint8_t, uint32_t>>& exists) {
+  if (!layout || exists.empty()) return layout;
+  auto merged = std::make_shared<Layout>(*layout);
+  for (auto [component, stripe] : exists) {
+    if (component >= merged->components.size()) continue;
+    auto& flags = merged->components[component].exists;
+    if (stripe < flags.size()) flags[stripe] = true;
+  }
+  return merged;
+}
+
+}  // namespace
+
+Attributes Inode::present() const {
+  auto result = attributes;
+  result.sizeBytes = std::max(result.sizeBytes, unreported.endBytes);
+  if (unreported.mtime != Time{}) result.mtime = result.ctime = unreported.mtime;
+  return result;
+}
+
+InodePtr Inodes::find(InodeId id) {
+  auto& shard = shardOf(id);
+  std::lock_guard lock(shard.mutex);
+  auto found = shard.inodes.find(id);
+  return found == shard.inodes.end() ? nullptr : found->second;
+}
+
+InodePtr Inodes::obtain(InodeId id) {
+  auto& shard = shardOf(id);
+  std::lock_guard lock(shard.mutex);
+  auto& slot = shard.inodes[id];
+  if (!slot) {
+    slot = std::make_shared<Inode>(id);
+    slot->changedAt = shard.droppedAt;  // an answer older than that could be about its past
+  }
+  return slot;
+}
+
+Inodes::Taken Inodes::take(Inode& inode, const Node& node, Instant askedAt) {
+  std::lock_guard lock(inode.mutex);
+  if (inode.changedAt > askedAt) {
+    if (inode.known) return {inode.present(), true};
+    auto attributes = node.attributes;
+    attributes.sizeBytes = std::max(attributes.sizeBytes, inode.unreported.endBytes);
+    return {attributes, false};
+  }
+  adopt(inode, node);
+  return {inode.present(), true};
+}
+
+void Inodes::adopt(Inode& inode, const Node& node) {
+  inode.attributes = node.attributes;
+  inode.layout = withExisting(node.layout, inode.unreported.exists);
+  inode.known = true;
+  if (node.attributes.links < 2 || S_ISDIR(node.attributes.mode)) return;
+  std::lock_guard lock(hardLinkedMutex_);
+  hardLinked_.insert(inode.id);
+}
+
+Inodes::Taken Inodes::takeChange(Inode& inode, const Node& node) {
+  std::lock_guard lock(inode.mutex);
+  inode.changedAt = tick();
+  // Answers to two changes may arrive the other way round; the MDS's clock tells.
+  if (!inode.known || node.attributes.ctime >= inode.attributes.ctime) adopt(inode, node);
+  return {inode.present(), true};
+}
+
+void Inodes::takeLayout(Inode& inode, const Node& node) {
+  std::lock_guard lock(inode.mutex);
+  inode.layout = withExisting(node.layout, inode.unreported.exists);
+}
+
+void Inodes::forgetState(InodeId id) {
+  auto inode = find(id);
+  if (!inode) return;
+  std::lock_guard lock(inode->mutex);
+  inode->changedAt = tick();
+  inode->known = false;
+}
+
+void Inodes::forgetAll() {
+  for (auto& inode : all()) {
+    std::lock_guard lock(inode->mutex);
+    inode->changedAt = tick();
+    inode->known = false;
+    inode->absentXattrs = 0;
+  }
+}
+
+void Inodes::forgetHardLinked() {
+  std::unordered_set<InodeId> linked;
+  {
+    std::lock_guard lock(hardLinkedMutex_);
+    linked.swap(hardLinked_);
+  }
+  for (auto id : linked) forgetState(id);
+}
+
+void Inodes::setParent(Inode& inode, InodeId parent) {
+  std::lock_guard lock(inode.mutex);
+  inode.parent = parent;
+}
+
+bool Inodes::isOpen(InodeId id) {
+  std::lock_guard lock(openMutex_);
+  return open_.contains(id);
+}
+
+void Inodes::addLookup(const InodePtr& inode) {
+  auto& shard = shardOf(inode->id);
+  std::lock_guard shardLock(shard.mutex);
+  auto& present = shard.inodes[inode->id];
+  if (!present) present = inode;  // it was dropped since it was obtained
+  std::lock_guard lock(present->mutex);
+  ++present->lookups;
+}
+
+void Inodes::forget(InodeId id, uint64_t lookups) {
+  auto inode = find(id);
+  if (!inode) return;
+  {
+    std::lock_guard lock(inode->mutex);
+    inode->lookups -= std::min(lookups, inode->lookups);
+    if (inode->lookups != 0) return;
+  }
+  inode.reset();
+  dropIfUnused(id);
+}
+
+void Inodes::dropIfUnused(InodeId id) {
+  auto& shard = shardOf(id);
+  InodePtr dropped;  // destroyed after the locks are gone
+  std::lock_guard lock(shard.mutex);
+  auto found = shard.inodes.find(id);
+  if (found == shard.inodes.end()) return;
+  // An operation that still runs holds it: the end of that one is none of ours, so look at all that keeps state.
+  auto& inode = *found->second;
+  {
+    std::lock_guard inner(inode.mutex);
+    if (inode.lookups != 0 || inode.handles != 0 || inode.unreported.any()) return;
+    shard.droppedAt = std::max(shard.droppedAt, inode.changedAt);
+  }
+  dropped = std::move(found->second);
+  shard.inodes.erase(found);
+}
+
+void Inodes::addHandle(const InodePtr& inode, bool writing) {
+  // Both locks, in this order, so that an inode is in open_ exactly while it has handles.
+  std::lock_guard openLock(openMutex_);
+  std::lock_guard lock(inode->mutex);
+  if (inode->handles++ == 0) open_[inode->id] = inode;
+  if (writing) ++inode->writers;
+}
+
+Inodes::Left Inodes::dropHandle(const InodePtr& inode, bool writing) {
+  Left left;
+  {
+    std::lock_guard openLock(openMutex_);
+    std::lock_guard lock(inode->mutex);
+    left.lastWriter = writing && --inode->writers == 0;
+    left.last = --inode->handles == 0;
+    if (left.last) open_.erase(inode->id);
+  }
+  if (left.last) dropIfUnused(inode->id);
+  return left;
+}
+
+std::vector<OpenFile> Inodes::openFiles() {
+  std::vector<OpenFile> files;
+  std::lock_guard openLock(openMutex_);
+  files.reserve(open_.size());
+  for (auto& [id, inode] : open_) {
+    std::lock_guard lock(inode->mutex);
+    if (S_ISDIR(inode->attributes.mode)) continue;
+    inode->toldOpen = true;
+    files.push_back({id, inode->writers != 0});
+  }
+  return files;
+}
+
+std::optional<std::vector<InodeId>> Inodes::openInodes(size_t most) {
+  std::lock_guard lock(openMutex_);
+  if (open_.size() > most) return std::nullopt;
+  std::vector<InodeId> ids;
+  ids.reserve(open_.size());
+  for (auto& [id, inode] : open_) ids.push_back(id);
+  return ids;
+}
+
+std::vector<InodePtr> Inodes::all() {
+  std::vector<InodePtr> result;
+  for (auto& shard : shards_) {
+    std::lock_guard lock(shard.mutex);
+    for (auto& [id, inode] : shard.inodes) result.push_back(inode);
+  }
+  return result;
+}
+
+void Inodes::noteUnreported(const InodePtr& inode) {
+  std::lock_guard lock(unreportedMutex_);
+  unreported_.emplace(inode->id, inode);
+}
+
+std::vector<InodePtr> Inodes::unreported() {
+  std::vector<InodePtr> result;
+  std::vector<InodeId> clean;
+  {
+    std::lock_guard lock(unreportedMutex_);
+    for (auto& [id, inode] : unreported_) {
+      std::lock_guard inner(inode->mutex);
+      if (inode->unreported.any())
+        result.push_back(inode);
+      else
+        clean.push_back(id);
+    }
+    for (auto id : clean) unreported_.erase(id);
+  }
+  for (auto id : clean) dropIfUnused(id);
+  return result;
+}
+
+}  // namespace trainfs::client

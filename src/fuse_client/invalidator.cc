@@ -1,0 +1,60 @@
+#include "fuse_client/invalidator.h"
+
+#define FUSE_USE_VERSION 318
+#include <fuse_lowlevel.h>
+
+namespace trainfs::client {
+
+Invalidator::Invalidator(Inodes& inodes) : inodes_(inodes), thread_([this] { run(); }) {}
+
+Invalidator::~Invalidator() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Invalidator::setSession(fuse_session* session) {
+  std::unique_lock lock(mutex_);
+  session_ = session;
+  changed_.wait(lock, [&] { return !busy_; });
+}
+
+void Invalidator::probeEpochs() { hasEpochs_ = fuse_lowlevel_notify_increment_epoch(session_) == 0; }
+
+void Invalidator::invalidateAll(std::function<void()> done) {
+  std::lock_guard lock(mutex_);
+  jobs_.push_back(std::move(done));
+  changed_.notify_all();
+}
+
+void Invalidator::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
+    if (jobs_.empty()) return;
+    auto jobs = std::move(jobs_);  // one invalidation serves all that asked before it began
+    jobs_.clear();
+    auto* session = session_;
+    busy_ = true;
+    lock.unlock();
+    if (session != nullptr) invalidate(session);
+    for (auto& done : jobs) done();
+    lock.lock();
+    busy_ = false;
+    changed_.notify_all();
+  }
+}
+
+void Invalidator::invalidate(fuse_session* session) {
+  if (hasEpochs_) fuse_lowlevel_notify_increment_epoch(session);
+  auto inodes = inodes_.all();
+  // Attributes first: that never waits. Then pages, which waits for reads in flight of the inode; those are answered
+  // by OSSes and need nothing of what is being recalled. An inode that the kernel does not know is no error.
+  for (auto& inode : inodes) fuse_lowlevel_notify_inval_inode(session, inode->id.value, -1, 0);
+  for (auto& inode : inodes) fuse_lowlevel_notify_inval_inode(session, inode->id.value, 0, 0);
+}
+
+}  // namespace trainfs::client

@@ -1,0 +1,45 @@
+// Makes the kernel forget what it caches of this mount. A thread of its own, because a notification may wait for
+// requests in flight, which no thread that answers requests may do.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "fuse_client/inodes.h"
+
+struct fuse_session;
+
+namespace trainfs::client {
+
+class Invalidator {
+ public:
+  explicit Invalidator(Inodes& inodes);
+  ~Invalidator();
+
+  // From then on there is a kernel to talk to. Before, invalidation has nothing to do. nullptr: no more.
+  void setSession(fuse_session* session);
+  // Whether the kernel can be told to look every name up again (Linux 6.16). Probed by setSession's caller.
+  bool hasEpochs() const { return hasEpochs_; }
+  void probeEpochs();
+
+  // Names, attributes and pages of all inodes; then runs `done`.
+  void invalidateAll(std::function<void()> done);
+
+ private:
+  void run();
+  void invalidate(fuse_session* session);
+
+  Inodes& inodes_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> jobs_;
+  fuse_session* session_ = nullptr;
+  bool busy_ = false, stopping_ = false;
+  std::atomic<bool> hasEpochs_{false};
+  std::thread thread_;
+};
+
+}  // namespace trainfs::client

@@ -1,0 +1,17 @@
+// What of the kernel's FUSE a mount uses: filled in when the kernel says hello.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace trainfs::client {
+
+struct KernelFeatures {
+  bool kernelHasUring = false;
+  uint32_t protocolMajor = 0, protocolMinor = 0;
+  uint32_t maxWriteBytes = 0, maxReadaheadBytes = 0;
+  std::vector<std::string> inUse, missing;
+};
+
+}  // namespace trainfs::client

@@ -1,0 +1,188 @@
+#include "fuse_client/kernel_mount.h"
+
+#define FUSE_USE_VERSION 318
+#include <fuse_lowlevel.h>
+#include <spdlog/spdlog.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdarg>
+#include <cstdlib>
+#include <fstream>
+#include <stdexcept>
+
+#include "fuse_client/fuse_ops.h"
+
+namespace trainfs::client {
+
+namespace {
+
+constexpr uint32_t kThreadsMin = 4, kThreadsMax = 16;
+constexpr const char* kUringSwitch = "/sys/module/fuse/parameters/enable_uring";
+
+std::string lastComplaint;  // of libfuse, before the mount serves: it gives reasons nowhere else
+
+void logFuse(fuse_log_level level, const char* format, va_list arguments) {
+  char text[512];
+  std::vsnprintf(text, sizeof text, format, arguments);
+  std::string line(text);
+  while (line.ends_with('\n')) line.pop_back();
+  if (level <= FUSE_LOG_ERR) lastComplaint = line;
+  if (level <= FUSE_LOG_WARNING)
+    spdlog::warn("{}", line);
+  else
+    spdlog::debug("{}", line);
+}
+
+// libfuse splits its options at commas.
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (char c : text) {
+    if (c == ',' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+std::string firstLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+}  // namespace
+
+KernelMount::KernelMount(Client& client, const MountOptions& options, std::function<void()> ended)
+    : client_(client), options_(options) {
+  fuse_set_log_func(logFuse);
+  char resolved[PATH_MAX];
+  if (realpath(options.mountPoint.c_str(), resolved) == nullptr)
+    throw std::runtime_error("mount point " + options.mountPoint + ": " + strerror(errno));
+  mountPoint_ = resolved;
+  struct stat place;
+  if (stat(resolved, &place) != 0 || !S_ISDIR(place.st_mode))
+    throw std::runtime_error("mount point " + mountPoint_ + " is not a directory");
+  prepareUring();
+  session_ = makeSession();
+  if (session_ == nullptr) throw std::runtime_error("libfuse refuses the options: " + lastComplaint);
+  if (fuse_session_mount(session_, mountPoint_.c_str()) != 0) {
+    fuse_session_destroy(session_);
+    throw std::runtime_error("cannot mount on " + mountPoint_ + ": " + lastComplaint);
+  }
+  client_.invalidator().setSession(session_);
+  uint32_t threads = options.threads != 0
+                         ? options.threads
+                         : std::clamp(2 * std::thread::hardware_concurrency(), kThreadsMin, kThreadsMax);
+  if (!uring_) {
+    loop_ = std::make_unique<ReceiveLoop>(session_, client_.buffers(), threads, std::move(ended));
+    return;
+  }
+  uringLoop_ = std::thread([this, threads, ended = std::move(ended)] {
+    auto* config = fuse_loop_cfg_create();
+    fuse_loop_cfg_set_max_threads(config, threads);
+    fuse_loop_cfg_set_idle_threads(config, threads);
+    fuse_session_loop_mt(session_, config);
+    fuse_loop_cfg_destroy(config);
+    ended();
+  });
+}
+
+KernelMount::~KernelMount() { fuse_session_destroy(session_); }
+
+void KernelMount::prepareUring() {
+  if (options_.uring == UringMode::kOff) {
+    whyNoUring_ = "not asked for (-o uring=auto)";
+    return;
+  }
+  auto state = firstLine(kUringSwitch);
+  if (state.empty()) {
+    whyNoUring_ = std::string("the kernel has no ") + kUringSwitch + " (Linux 6.14)";
+  } else if (state[0] != 'Y') {
+    std::ofstream(kUringSwitch) << "Y";
+    if (firstLine(kUringSwitch)[0] != 'Y') whyNoUring_ = std::string(kUringSwitch) + " cannot be set";
+  }
+  uring_ = whyNoUring_.empty();
+  if (!uring_ && options_.uring == UringMode::kOn) throw std::runtime_error("no io_uring: " + whyNoUring_);
+}
+
+fuse_session* KernelMount::makeSession() {
+  std::vector<std::string> list = {"fsname=" + escaped(options_.source), "subtype=trainfs", "default_permissions"};
+  if (options_.allowOther) list.push_back("allow_other");
+  // mount(8) takes suid and dev away before it calls a helper, and libfuse starts without them.
+  if (geteuid() == 0) list.insert(list.end(), {"suid", "dev"});
+  if (options_.readOnly) list.push_back("ro");
+  for (auto& option : options_.kernelOptions) list.push_back(escaped(option));
+  if (uring_) {
+    list.push_back("io_uring");
+    list.push_back("io_uring_q_depth=" + std::to_string(options_.uringQueueDepth));
+  }
+  std::string joined = "-o";
+  for (auto& option : list) joined += (joined.size() > 2 ? "," : "") + option;
+  fuse_args args = FUSE_ARGS_INIT(0, nullptr);
+  fuse_opt_add_arg(&args, "trainfs-client");
+  fuse_opt_add_arg(&args, joined.c_str());
+  auto ops = fuseOps();
+  auto* session = fuse_session_new(&args, &ops, sizeof ops, &client_);
+  fuse_opt_free_args(&args);
+  return session;
+}
+
+void KernelMount::settle() {
+  struct stat root;
+  if (stat(mountPoint_.c_str(), &root) != 0)
+    throw std::runtime_error("the mount does not serve: " + std::string(strerror(errno)));
+  client_.invalidator().probeEpochs();
+  setReadahead(root);
+}
+
+void KernelMount::setReadahead(const struct stat& root) {
+  auto path = "/sys/class/bdi/" + std::to_string(major(root.st_dev)) + ":" + std::to_string(minor(root.st_dev)) +
+              "/read_ahead_kb";
+  std::ofstream file(path);
+  file << options_.readaheadKib;
+  file.close();
+  if (!file) whyNoReadahead_ = path + " cannot be written";
+}
+
+void KernelMount::detach() {
+  if (umount2(mountPoint_.c_str(), 0) == 0 || errno == EINVAL) return;
+  spdlog::warn("{} is busy: detached, and gone once it is not used any more", mountPoint_);
+  umount2(mountPoint_.c_str(), MNT_DETACH);
+}
+
+void KernelMount::stop() {
+  client_.invalidator().setSession(nullptr);
+  fuse_session_exit(session_);
+  loop_.reset();
+  if (uringLoop_.joinable()) uringLoop_.join();
+  fuse_session_unmount(session_);
+}
+
+std::string KernelMount::describe() const {
+  auto& features = client_.kernelFeatures();
+  auto join = [](const std::vector<std::string>& names) {
+    std::string text;
+    for (auto& name : names) text += (text.empty() ? "" : " ") + name;
+    return text;
+  };
+  auto text = "FUSE protocol " + std::to_string(features.protocolMajor) + "." + std::to_string(features.protocolMinor) +
+              ", libfuse " + fuse_pkgversion() + "\n";
+  text += "in use: " + join(features.inUse) + "\n";
+  if (!features.missing.empty()) text += "not in use, for the kernel lacks it: " + join(features.missing) + "\n";
+  text += "requests: up to " + std::to_string(features.maxWriteBytes / 1024) + " KiB\n";
+  text += "read-ahead: " + (whyNoReadahead_.empty() ? std::to_string(options_.readaheadKib) + " KiB"
+                                                     : "the kernel's default: " + whyNoReadahead_) + "\n";
+  text += std::string("names cached: ") +
+          (client_.invalidator().hasEpochs() ? "yes" : "no: the kernel has no epochs (Linux 6.16)") + "\n";
+  text += "io_uring: " + (uring_ ? "yes, " + std::to_string(options_.uringQueueDepth) + " requests per processor"
+                                 : "no: " + whyNoUring_) + "\n";
+  text += "passthrough: no: not in this version\n";
+  return text;
+}
+
+}  // namespace trainfs::client

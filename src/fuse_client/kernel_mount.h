@@ -1,0 +1,49 @@
+// The FUSE mount itself: made, served by its threads, unmade.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "fuse_client/client.h"
+#include "fuse_client/mount_options.h"
+#include "fuse_client/receive_loop.h"
+
+struct fuse_session;
+
+namespace trainfs::client {
+
+class KernelMount {
+ public:
+  // Throws std::runtime_error with the reason. `ended` runs once the kernel has let the mount go, on a thread of this.
+  KernelMount(Client& client, const MountOptions& options, std::function<void()> ended);
+  // Ends the threads; requests that are still unanswered stay answerable until destroySession.
+  ~KernelMount();
+
+  // Waits until the mount serves, then gives it its read-ahead.
+  void settle();
+  // Takes it out of the tree, also when it is busy.
+  void detach();
+  // Ends the threads and the connection to the kernel.
+  void stop();
+
+  // For -v: what of the kernel is in use, and why not.
+  std::string describe() const;
+
+ private:
+  void prepareUring();
+  fuse_session* makeSession();
+  void setReadahead(const struct stat& root);
+
+  Client& client_;
+  const MountOptions& options_;
+  std::string mountPoint_;  // absolute
+  fuse_session* session_ = nullptr;
+  bool uring_ = false;
+  std::string whyNoUring_, whyNoReadahead_;
+  std::unique_ptr<ReceiveLoop> loop_;
+  std::thread uringLoop_;
+};
+
+}  // namespace trainfs::client

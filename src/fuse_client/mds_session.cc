@@ -1,0 +1,276 @@
+#include "fuse_client/mds_session.h"
+
+#include <kj/debug.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <spdlog/spdlog.h>
+
+#include "fuse_client/mds_wire.h"
+
+namespace trainfs::client {
+
+namespace {
+
+constexpr auto kConnectPatience = 3 * kj::SECONDS;   // per server and step
+constexpr auto kRetryDelayMin = 50 * kj::MILLISECONDS;
+constexpr auto kRetryDelayMax = 1 * kj::SECONDS;
+
+const char* words(const kj::Exception& exception) { return exception.getDescription().cStr(); }
+
+std::string nameOf(const HostPort& server) { return server.host + ":" + std::to_string(server.port); }
+
+}  // namespace
+
+// What the MDS calls. Holds no state: the session does.
+class MdsSession::Callback final : public rpc::ClientCallback::Server {
+ public:
+  explicit Callback(MdsSession& session) : session_(session) {}
+
+  kj::Promise<void> recall(RecallContext context) override {
+    auto paf = kj::newPromiseAndFulfiller<void>();
+    auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(paf.fulfiller));
+    session_.events_.recalled([&inbox = session_.inbox_, fulfiller] {
+      inbox.post([fulfiller] { (*fulfiller)->fulfill(); });
+    });
+    co_await paf.promise;
+    auto opens = session_.events_.openFiles();
+    encodeOpens(opens, context.getResults().initOpens(opens.size()));
+  }
+  kj::Promise<void> mayCache(MayCacheContext) override {
+    session_.events_.mayCache();
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> mapChanged(MapChangedContext context) override {
+    session_.events_.mapChanged(decodeMap(context.getParams().getMap()));
+    return kj::READY_NOW;
+  }
+
+ private:
+  MdsSession& session_;
+};
+
+MdsSession::MdsSession(const MdsClientOptions& options, MdsEvents& events, MdsInbox& inbox,
+                       kj::AsyncIoContext& io, FirstSession onFirst)
+    : options_(options),
+      events_(events),
+      inbox_(inbox),
+      network_(io.provider->getNetwork()),
+      timer_(io.provider->getTimer()),
+      onFirst_(std::move(onFirst)),
+      tasks_(*this) {
+  tasks_.add(stayConnected());
+}
+
+MdsSession::~MdsSession() noexcept(false) {}
+
+void MdsSession::taskFailed(kj::Exception&& exception) {
+  spdlog::critical("the MDS thread failed: {}", kj::str(exception).cStr());
+  std::abort();  // a bug: going on would leave callers without an answer for ever
+}
+
+// ---- connecting ----
+
+kj::Promise<void> MdsSession::stayConnected() {
+  bool lost = false;
+  while (!ended_) {
+    auto connection = co_await findServer();
+    if (lost) spdlog::info("connected to the MDS again");
+    co_await renewUntilLost(*connection);
+    connection_ = nullptr;
+    lost = true;
+  }
+}
+
+kj::Promise<kj::Own<MdsSession::Connection>> MdsSession::findServer() {
+  auto delay = kRetryDelayMin;
+  bool told = false;
+  for (;;) {
+    std::string failure;
+    for (auto& server : options_.servers) {
+      try {
+        auto connection = co_await connectTo(server);
+        co_await openSession(*connection);
+        co_return kj::mv(connection);
+      } catch (const kj::Exception& exception) {
+        failure += (failure.empty() ? "" : "; ") + nameOf(server) + ": " + words(exception);
+      }
+    }
+    if (onFirst_) onFirst_(failure);
+    if (!told) spdlog::warn("no MDS answers, looking on: {}", failure);
+    told = true;
+    co_await timer_.afterDelay(delay);
+    delay = kj::min(delay * 2, kRetryDelayMax);
+  }
+}
+
+kj::Promise<kj::Own<MdsSession::Connection>> MdsSession::connectTo(const HostPort& server) {
+  auto address = co_await timer_.timeoutAfter(kConnectPatience,
+                                              network_.parseAddress(server.host.c_str(), server.port));
+  auto stream = co_await timer_.timeoutAfter(kConnectPatience, address->connect());
+  int yes = 1;
+  stream->setsockopt(IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  auto connection = kj::refcounted<Connection>(kj::mv(stream));
+  auto request = connection->mds.helloRequest();
+  request.setProtocolVersion(rpc::PROTOCOL_VERSION);
+  auto hello = co_await timer_.timeoutAfter(kConnectPatience, request.send());
+  KJ_REQUIRE(hello.getProtocolVersion() == rpc::PROTOCOL_VERSION, "it speaks another version of the protocol",
+             hello.getProtocolVersion(), rpc::PROTOCOL_VERSION);
+  KJ_REQUIRE(hello.getFsname() == options_.fsname.c_str(), "it serves another file system",
+             hello.getFsname());
+  co_return kj::mv(connection);
+}
+
+kj::Promise<void> MdsSession::openSession(Connection& connection) {
+  for (;;) {
+    auto call = connection.mds.openSessionRequest();
+    auto request = call.initRequest();
+    request.setFsname(options_.fsname);
+    request.setClientName(options_.clientName);
+    request.setCallback(kj::heap<Callback>(*this));
+    request.setResumeId(sessionId_);
+    request.setResumeEpoch(epoch_);
+    request.setReadOnly(options_.readOnly);
+    auto opens = events_.openFiles();
+    encodeOpens(opens, request.initOpens(opens.size()));
+    // The server may have to wait, up to a lease's term, for another client to give up its caches.
+    auto response = co_await timer_.timeoutAfter(term_ * 2 + kConnectPatience, call.send());
+    auto opened = response.getOpened();
+    bool fresh = sessionId_ == 0;
+    if (opened.getError() == ESTALE && !fresh) {
+      spdlog::warn("the session {} was evicted by the MDS; opening a new one", sessionId_);
+      sessionId_ = epoch_ = 0;
+      continue;
+    }
+    KJ_REQUIRE(opened.getError() == 0, "it refused the session", strerror(opened.getError()),
+               opened.getMessage());
+    adopt(connection, opened, fresh);
+    co_return;
+  }
+}
+
+void MdsSession::adopt(Connection& connection, rpc::SessionOpened::Reader opened, bool fresh) {
+  auto map = decodeMap(opened.getMap());
+  connection.session = opened.getSession();
+  sessionId_ = opened.getId();
+  epoch_ = opened.getEpoch();
+  term_ = kj::max(opened.getTermMilliseconds(), 100u) * kj::MILLISECONDS;
+  if (fresh) {
+    ++incarnation_;
+    slots_.restart();
+  }
+  connection_ = kj::addRef(connection);
+  events_.mapChanged(std::move(map));
+  events_.sessionOpened(SessionId{sessionId_}, epoch_, fresh, opened.getMayCache());
+  if (onFirst_) {
+    onFirst_(std::nullopt);
+    onFirst_ = nullptr;
+  }
+  auto waiting = std::move(awaitReady_);
+  awaitReady_.clear();
+  for (auto& fulfiller : waiting) fulfiller->fulfill();
+}
+
+kj::Promise<void> MdsSession::renewUntilLost(Connection& connection) {
+  try {
+    for (;;) {
+      auto paf = kj::newPromiseAndFulfiller<void>();
+      renewNow_ = kj::mv(paf.fulfiller);
+      co_await timer_.afterDelay(term_ / 4)
+          .exclusiveJoin(kj::mv(paf.promise))
+          .exclusiveJoin(connection.rpc.onDisconnect().then([]() -> kj::Promise<void> {
+            return KJ_EXCEPTION(DISCONNECTED, "the connection ended");
+          }));
+      auto renewed = co_await timer_.timeoutAfter(term_ / 2, connection.session->renewRequest().send());
+      if (!renewed.getValid()) break;  // resuming will say what became of the session
+    }
+    if (!ended_) spdlog::warn("the MDS does not know the session any more");
+  } catch (const kj::Exception& exception) {
+    if (!ended_) spdlog::warn("lost the MDS: {}", words(exception));
+  }
+}
+
+void MdsSession::check() {
+  if (renewNow_.get() != nullptr) renewNow_->fulfill();
+}
+
+kj::Promise<void> MdsSession::ready() {
+  if (connection_.get() != nullptr) return kj::READY_NOW;
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  awaitReady_.push_back(kj::mv(paf.fulfiller));
+  return kj::mv(paf.promise);
+}
+
+// ---- calls ----
+
+void MdsSession::submit(std::unique_ptr<MdsCall> call) { tasks_.add(run(std::move(call))); }
+
+kj::Promise<void> MdsSession::run(std::unique_ptr<MdsCall> call) {
+  if (!call->mutation) {
+    co_await attempts(*call);
+    co_return;
+  }
+  ++mutations_;
+  call->slot = co_await slots_.take(call->urgent);
+  co_await attempts(*call);
+  slots_.give(call->slot);
+  if (--mutations_ == 0 && quiet_.get() != nullptr) quiet_->fulfill();
+}
+
+// Sends the call until it is answered. A call that fails while the connection lives (the server cannot answer now)
+// is sent again after a while; with a lost connection, after the session is resumed.
+kj::Promise<void> MdsSession::attempts(MdsCall& call) {
+  auto started = timer_.now();
+  auto delay = kRetryDelayMin;
+  uint64_t sentIn = 0;  // incarnation of the session it was sent in; 0: not sent
+  for (;;) {
+    if (options_.soft) {
+      auto patience = options_.softTimeout.count() * kj::MILLISECONDS - (timer_.now() - started);
+      auto timeout = timer_.afterDelay(kj::max(patience, 0 * kj::SECONDS)).then([&call] { call.fail(EIO); });
+      co_await ready().exclusiveJoin(kj::mv(timeout));
+      // Given up. What was sent and changes something keeps its slot until its fate is known.
+      if (connection_.get() == nullptr && (sentIn == 0 || !call.mutation)) co_return;
+    }
+    co_await ready();
+    if (call.mutation && sentIn != 0 && sentIn != incarnation_) {
+      call.fail(EIO);  // sent in a session that is no more: whether it happened cannot be known
+      co_return;
+    }
+    if (sentIn != incarnation_ && call.mutation) call.sequence = slots_.nextSequence(call.slot);
+    sentIn = incarnation_;
+    bool disconnected;
+    try {
+      auto connection = kj::addRef(*connection_);
+      co_await call.send(*connection->session);
+      co_return;
+    } catch (const kj::Exception& exception) {
+      disconnected = exception.getType() == kj::Exception::Type::DISCONNECTED;
+      if (exception.getType() == kj::Exception::Type::UNIMPLEMENTED) {
+        call.fail(EOPNOTSUPP);
+        co_return;
+      }
+      if (!disconnected) spdlog::warn("the MDS cannot answer now, asking again: {}", words(exception));
+    }
+    if (!disconnected) check();
+    if (options_.soft && timer_.now() - started > options_.softTimeout.count() * kj::MILLISECONDS) {
+      call.fail(EIO);
+      if (!call.mutation) co_return;
+    }
+    // Also after a lost connection, which the other end of it may learn of a little later.
+    co_await timer_.afterDelay(disconnected ? kRetryDelayMin : delay);
+    delay = kj::min(delay * 2, kRetryDelayMax);
+  }
+}
+
+kj::Promise<void> MdsSession::end() {
+  if (mutations_ != 0) {
+    auto paf = kj::newPromiseAndFulfiller<void>();
+    quiet_ = kj::mv(paf.fulfiller);
+    co_await paf.promise;
+  }
+  if (sessionId_ == 0) co_return;
+  co_await ready();
+  ended_ = true;
+  co_await connection_->session->endRequest().send().ignoreResult();
+}
+
+}  // namespace trainfs::client

@@ -1,0 +1,78 @@
+// The session on the MDS thread: finds a server, opens or resumes the session, renews it, runs calls through it.
+// Everything here belongs to that thread's event loop.
+#pragma once
+
+#include <capnp/rpc-twoparty.h>
+#include <kj/async-io.h>
+#include <kj/timer.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fuse_client/mds_call.h"
+#include "fuse_client/mds_client.h"
+#include "fuse_client/mds_slots.h"
+
+namespace trainfs::client {
+
+class MdsSession final : private kj::TaskSet::ErrorHandler {
+ public:
+  // Called once, with nothing when the first session is open; or each time a round over all servers failed.
+  using FirstSession = std::function<void(std::optional<std::string> failure)>;
+
+  MdsSession(const MdsClientOptions& options, MdsEvents& events, MdsInbox& inbox, kj::AsyncIoContext& io,
+             FirstSession onFirst);
+  ~MdsSession() noexcept(false);
+
+  void submit(std::unique_ptr<MdsCall> call);
+  void check();  // renew now
+  // Ends the session at the server, once every mutation submitted before is answered.
+  kj::Promise<void> end();
+
+ private:
+  // One connection. Lives until it is lost and no call uses it.
+  struct Connection : kj::Refcounted {
+    Connection(kj::Own<kj::AsyncIoStream> stream)
+        : stream(kj::mv(stream)), rpc(*this->stream), mds(rpc.bootstrap().castAs<rpc::Mds>()) {}
+    kj::Own<kj::AsyncIoStream> stream;
+    capnp::TwoPartyClient rpc;
+    rpc::Mds::Client mds;
+    std::optional<rpc::Session::Client> session;
+  };
+  class Callback;
+
+  kj::Promise<void> stayConnected();
+  kj::Promise<kj::Own<Connection>> findServer();
+  kj::Promise<kj::Own<Connection>> connectTo(const HostPort& server);
+  kj::Promise<void> openSession(Connection& connection);
+  void adopt(Connection& connection, rpc::SessionOpened::Reader opened, bool fresh);
+  kj::Promise<void> renewUntilLost(Connection& connection);
+
+  kj::Promise<void> run(std::unique_ptr<MdsCall> call);
+  kj::Promise<void> attempts(MdsCall& call);
+  kj::Promise<void> ready();  // resolves when there is a session
+  void taskFailed(kj::Exception&& exception) override;
+
+  const MdsClientOptions& options_;
+  MdsEvents& events_;
+  MdsInbox& inbox_;
+  kj::Network& network_;
+  kj::Timer& timer_;
+  FirstSession onFirst_;
+
+  kj::Own<Connection> connection_;  // with a session; null while there is none
+  std::vector<kj::Own<kj::PromiseFulfiller<void>>> awaitReady_;
+  kj::Own<kj::PromiseFulfiller<void>> renewNow_;
+  MdsSlots slots_;
+  uint64_t sessionId_ = 0;   // 0: none yet
+  uint32_t epoch_ = 0;
+  uint64_t incarnation_ = 0;  // counts sessions, not connections
+  kj::Duration term_ = 10 * kj::SECONDS;
+  uint32_t mutations_ = 0;    // submitted, not answered
+  kj::Own<kj::PromiseFulfiller<void>> quiet_;     // somebody waits for that
+  bool ended_ = false;
+  kj::TaskSet tasks_;
+};
+
+}  // namespace trainfs::client

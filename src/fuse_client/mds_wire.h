@@ -1,0 +1,23 @@
+// Between the generated Cap'n Proto types of the MDS wire and the client's plain values.
+// Pure. A record that cannot be what it claims is a broken peer: kj::Exception.
+#pragma once
+
+#include <vector>
+
+#include "fuse_client/mds_client.h"
+#include "mds.capnp.h"
+#include "trainfs/cluster_map.h"
+
+namespace trainfs::client {
+
+Node decodeNode(rpc::Node::Reader reader);
+DirPage decodePage(capnp::List<rpc::Entry>::Reader entries, bool end);
+ClusterMap decodeMap(rpc::ClusterMap::Reader reader);
+FsStats decodeStats(rpc::FsStats::Reader reader);
+Outcome decodeOutcome(rpc::Reply::Reader reader);
+
+void encodeIdentity(const Identity& identity, rpc::Identity::Builder builder);
+void encodeOperation(const Operation& op, rpc::Operation::Builder builder);
+void encodeOpens(const std::vector<OpenFile>& opens, capnp::List<rpc::OpenFile>::Builder builder);
+
+}  // namespace trainfs::client

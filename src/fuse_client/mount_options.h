@@ -1,0 +1,51 @@
+// The command line of trainfs-client, which is that of a mount helper (mount(8), "External helpers"). Pure.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainfs/config.h"
+
+namespace trainfs::client {
+
+enum class UringMode { kOff, kAuto, kOn };
+
+struct MountOptions {
+  std::string source;  // as given: HOST[:PORT][,HOST...]:/fsname
+  std::vector<HostPort> servers;
+  std::string fsname;
+  std::string mountPoint;
+
+  bool foreground = false, verbose = false;
+  std::string logFile, logLevel = "info";
+
+  bool readOnly = false;
+  bool allowOther = true;
+  bool soft = false;
+  std::chrono::seconds softTimeout{60}, connectTimeout{10};
+  UringMode uring = UringMode::kOff;
+  uint32_t uringQueueDepth = 128;
+  uint32_t threads = 0;      // that receive requests; 0: by the number of processors
+  uint32_t dataWorkers = 2;  // threads that talk to the OSSes
+  uint32_t lanes = 1;        // connections of each to each data port
+  uint32_t readaheadKib = 4096;
+  std::vector<std::string> kernelOptions;  // for the kernel, by way of libfuse
+};
+
+// What to print and how to end, when there is nothing to mount.
+struct MountUsage {
+  int status;
+  std::string text;
+};
+
+// Fills in `options`, or says why not.
+std::optional<MountUsage> parseMountOptions(int argc, const char* const* argv, MountOptions& options);
+
+// "HOST[:PORT][,HOST[:PORT]...]:/fsname". Returns what is wrong with it, or an empty string.
+std::string parseSource(const std::string& source, MountOptions& options);
+// A list as after -o. `sloppy`: unknown ones are ignored. Returns what is wrong with it, or an empty string.
+std::string parseOptionList(const std::string& list, bool sloppy, MountOptions& options);
+
+}  // namespace trainfs::client
