@@ -66,7 +66,8 @@ class FileIo {
                   Answer<Done> answer);
   void reportLast(const InodePtr& inode, Pass pass);
   void measureUsed(const InodePtr& inode, std::function<void(uint64_t)> next);
-  void releaseIfClosed(const InodePtr& inode);
+  void releaseInTurn(const InodePtr& inode);
+  void releaseIfClosed(const InodePtr& inode, Pass pass);
 
   MdsClient& mds_;
   DataClient& data_;

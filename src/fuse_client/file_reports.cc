@@ -26,7 +26,6 @@ void FileIo::sendReport(const InodePtr& inode, bool stillWriting, uint64_t usedB
     op.exists = unreported.exists;
     op.killPrivileges = unreported.killPrivileges;
     upTo = unreported.changes;
-    if (!stillWriting) inode->toldWriting = false;
   }
   mds_.execute({}, std::move(op), [=, this, answer = std::move(answer)](Result<Outcome> outcome) {
     // A file that is gone has nothing to be reported any more.
@@ -35,8 +34,13 @@ void FileIo::sendReport(const InodePtr& inode, bool stillWriting, uint64_t usedB
     {
       std::lock_guard lock(inode->mutex);
       auto& unreported = inode->unreported;
-      if (unreported.changes == upTo)
-        unreported = {.changes = upTo, .reported = upTo};
+      if (unreported.changes == upTo) unreported = {.changes = upTo, .reported = upTo};
+      // Not before: a server that starts anew is told of every writer whose last word it may not have.
+      if (!stillWriting) inode->toldWriting = false;
+      if (gone) {
+        inode->known = false;
+        inode->changedAt = inodes_.tick();
+      }
     }
     if (!gone && outcome->node) inodes_.takeChange(*inode, *outcome->node);
     answer(Done{});
@@ -137,11 +141,19 @@ void FileIo::open(InodePtr inode, bool writing, Answer<Done> answer) {
 
 void FileIo::close(InodePtr inode, bool writing) {
   auto left = inodes_.dropHandle(inode, writing);
-  if (left.lastWriter) {
+  if (left.lastWriter)
     inode->access->exclusive([=, this](Pass pass) { reportLast(inode, std::move(pass)); });
-  } else if (left.last) {
-    releaseIfClosed(inode);
+  else if (left.last)
+    releaseInTurn(inode);
+}
+
+// After a last report that is under way: the release takes away what that one needs.
+void FileIo::releaseInTurn(const InodePtr& inode) {
+  {
+    std::lock_guard lock(inode->mutex);
+    if (inode->handles != 0 || !(inode->toldOpen || inode->orphan)) return;
   }
+  inode->access->exclusive([=, this](Pass pass) { releaseIfClosed(inode, std::move(pass)); });
 }
 
 void FileIo::reportLast(const InodePtr& inode, Pass pass) {
@@ -152,14 +164,14 @@ void FileIo::reportLast(const InodePtr& inode, Pass pass) {
     // With nothing to say, the release says that nobody writes any more; but that waits for the readers.
     report = inode->unreported.any() || (inode->toldWriting && inode->handles != 0);
   }
-  if (!report) return releaseIfClosed(inode);
+  if (!report) return releaseIfClosed(inode, std::move(pass));
   measureUsed(inode, [=, this](uint64_t usedBytes) {
     sendReport(inode, false, usedBytes, MdsClient::Urgency::kOrdinary, [=, this, pass = pass](Status status) {
       if (!status) {
         std::lock_guard lock(inode->mutex);
         inode->lostChanges = true;
       }
-      releaseIfClosed(inode);
+      releaseIfClosed(inode, pass);
     });
   });
 }
@@ -192,7 +204,7 @@ void FileIo::noteUnlinked(const InodePtr& inode) {
     if (inode->attributes.links != 0) return;
     inode->orphan = true;
   }
-  releaseIfClosed(inode);  // it may have been closed while the unlink was under way
+  releaseInTurn(inode);  // it may have been closed while the unlink was under way
 }
 
 void FileIo::noteReplaced(InodeId id) {
@@ -204,17 +216,18 @@ void FileIo::noteReplaced(InodeId id) {
     inode->known = false;
     inode->changedAt = inodes_.tick();
   }
-  releaseIfClosed(inode);
+  releaseInTurn(inode);
 }
 
-// Tells the MDS that no handle is left, if it was told of one or keeps the unlinked file for this client.
-void FileIo::releaseIfClosed(const InodePtr& inode) {
+// Tells the MDS that no handle is left, if it was told of one or keeps the unlinked file for this client. Under
+// exclusive access until it is answered, so that it cannot undo the next open.
+void FileIo::releaseIfClosed(const InodePtr& inode, Pass pass) {
   {
     std::lock_guard lock(inode->mutex);
     if (inode->handles != 0 || !(inode->toldOpen || inode->orphan)) return;
     inode->toldOpen = inode->toldWriting = inode->orphan = false;
   }
-  mds_.release(inode->id, [](Status) {});
+  mds_.release(inode->id, [pass](Status) {});
 }
 
 }  // namespace trainfs::client

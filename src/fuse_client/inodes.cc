@@ -177,14 +177,23 @@ Inodes::Left Inodes::dropHandle(const InodePtr& inode, bool writing) {
 }
 
 std::vector<OpenFile> Inodes::openFiles() {
+  std::unordered_map<InodeId, InodePtr> inodes;
+  {
+    std::lock_guard lock(openMutex_);
+    inodes = open_;
+  }
+  {
+    std::lock_guard lock(unreportedMutex_);
+    inodes.insert(unreported_.begin(), unreported_.end());
+  }
   std::vector<OpenFile> files;
-  std::lock_guard openLock(openMutex_);
-  files.reserve(open_.size());
-  for (auto& [id, inode] : open_) {
+  files.reserve(inodes.size());
+  for (auto& [id, inode] : inodes) {
     std::lock_guard lock(inode->mutex);
-    if (S_ISDIR(inode->attributes.mode)) continue;
+    bool writing = inode->writers != 0 || (inode->toldWriting && inode->unreported.any());
+    if (S_ISDIR(inode->attributes.mode) || (inode->handles == 0 && !writing)) continue;
     inode->toldOpen = true;
-    files.push_back({id, inode->writers != 0});
+    files.push_back({id, writing});
   }
   return files;
 }

@@ -116,7 +116,7 @@ class Inodes {
   };
   Left dropHandle(const InodePtr& inode, bool writing);
 
-  // What is open, to be told to the MDS: marked as told.
+  // What is open, or closed with the last report still on its way, to be told to the MDS: marked as told.
   std::vector<OpenFile> openFiles();
   // For unlink: everything open here; nullopt when that is more than `most`.
   std::optional<std::vector<InodeId>> openInodes(size_t most);
