@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <span>
+#include <utility>
 
 namespace trainfs::client {
 
@@ -28,13 +30,22 @@ bool sendAll(int fd, const void* from, size_t bytes) {
   return true;
 }
 
+template <typename T>
+void copyOut(std::vector<T>& to, const std::byte* from) {
+  if (!to.empty()) std::memcpy(to.data(), from, to.size() * sizeof(T));
+}
+
+template <typename T>
+void append(std::vector<std::byte>& to, const std::vector<T>& from) {
+  auto bytes = std::as_bytes(std::span(from));
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
 std::vector<std::byte> tailOf(const std::vector<BulkExtent>& extents,
                               const std::vector<uint64_t>& sums) {
-  std::vector<std::byte> tail(extents.size() * sizeof(BulkExtent) + sums.size() * sizeof(uint64_t));
-  std::memcpy(tail.data(), extents.data(), extents.size() * sizeof(BulkExtent));
-  if (!sums.empty())
-    std::memcpy(tail.data() + extents.size() * sizeof(BulkExtent), sums.data(),
-                sums.size() * sizeof(uint64_t));
+  std::vector<std::byte> tail;
+  append(tail, extents);
+  append(tail, sums);
   return tail;
 }
 
@@ -130,8 +141,9 @@ void FakeOss::accept(int listener, uint32_t port) {
     connection->thread = std::thread([this, c = connection.get()] {
       serve(*c);
       shutdown(c->fd, SHUT_RDWR);
+      std::lock_guard lock(mutex_);
       c->over = true;
-      c->over.notify_all();
+      over_.notify_all();
     });
   }
 }
@@ -171,10 +183,8 @@ bool FakeOss::receive(Connection& connection, Frame& frame, Fault& fault) {
   require(checkHead(frame.header, tail).empty(), "malformed head from the client");
   frame.extents.resize(frame.header.extentCount);
   frame.sums.resize(frame.header.sumCount);
-  std::memcpy(frame.extents.data(), tail.data(), frame.extents.size() * sizeof(BulkExtent));
-  if (!frame.sums.empty())
-    std::memcpy(frame.sums.data(), tail.data() + frame.extents.size() * sizeof(BulkExtent),
-                frame.sums.size() * sizeof(uint64_t));
+  copyOut(frame.extents, tail.data());
+  copyOut(frame.sums, tail.data() + frame.extents.size() * sizeof(BulkExtent));
   frame.payload.resize(frame.header.payloadBytes);
   return receiveAll(connection.fd, frame.payload.data(), frame.payload.size());
 }
@@ -226,18 +236,13 @@ bool FakeOss::answer(Connection& connection, const Frame& request, Fault fault) 
 
 void FakeOss::greet(Connection& connection, const Frame& hello, Frame& reply) {
   ++hellos_;
-  Connection* older = nullptr;
-  {
-    std::lock_guard lock(mutex_);
-    if (session_ != std::pair(hello.header.session, hello.header.epoch))
-      reply.header.status = BulkStatus::kStaleSession;
-    auto& lane = lanes_[{connection.port, hello.header.lane}];
-    older = lane;
-    lane = &connection;
-  }
+  std::unique_lock lock(mutex_);
+  if (session_ != std::pair(hello.header.session, hello.header.epoch))
+    reply.header.status = BulkStatus::kStaleSession;
+  Connection* older = std::exchange(lanes_[{connection.port, hello.header.lane}], &connection);
   if (older == nullptr) return;
   shutdown(older->fd, SHUT_RDWR);
-  older->over.wait(false);
+  over_.wait(lock, [&] { return older->over; });
 }
 
 void FakeOss::execute(const Frame& request, Frame& reply) {
@@ -314,13 +319,13 @@ bool FakeOss::sendFrame(Connection& connection, Frame& frame, Fault fault) {
   sealHead(header, tail);
   std::vector<std::byte> bytes(sizeof header);
   std::memcpy(bytes.data(), &header, sizeof header);
-  bytes.insert(bytes.end(), tail.begin(), tail.end());
+  append(bytes, tail);
   if (fault == Fault::kCloseInHead) bytes.resize(bytes.size() / 2);
   bool closes = fault == Fault::kCloseInHead || fault == Fault::kCloseInPayload;
   if (fault == Fault::kCloseInPayload) payload.resize(payload.size() / 2);
   if (fault == Fault::kGarbage)
     for (auto& byte : bytes) byte ^= std::byte{0x5a};
-  if (fault != Fault::kCloseInHead) bytes.insert(bytes.end(), payload.begin(), payload.end());
+  if (fault != Fault::kCloseInHead) append(bytes, payload);
   return sendAll(connection.fd, bytes.data(), bytes.size()) && !closes;
 }
 

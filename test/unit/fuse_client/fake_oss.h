@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -68,7 +69,7 @@ class FakeOss {
   struct Connection {
     int fd = -1;
     std::thread thread;
-    std::atomic<bool> over{false};
+    bool over = false;  // under mutex_, as lanes_
     uint32_t port = 0;
     std::optional<Frame> late;
   };
@@ -90,6 +91,7 @@ class FakeOss {
   std::atomic<uint32_t> chainVersion_{1};
 
   std::mutex mutex_;
+  std::condition_variable over_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::map<std::pair<uint32_t, uint32_t>, Connection*> lanes_;  // (port, lane)
   Choose choose_;

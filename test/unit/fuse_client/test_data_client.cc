@@ -435,7 +435,6 @@ bool step(DataClient& client, Model& model, Random& random) {
     model.error = status.errnoOrZero();
     ++model.completions;
     model.busy = false;
-    model.busy.notify_all();
   };
   ObjectExtent extent = model.whole;
   extent.objectOffsetBytes = model.offset;
@@ -458,10 +457,10 @@ TEST_CASE("random operations come out right whatever the servers do", "[data_cli
   uint64_t seed = test::testSeed();
   INFO("replay with TRAINFS_SEED=" << seed);
   Random random(seed);
-  FakeOss one(0, 2), two(1, 3);
   std::set<uint64_t> spoilt;  // a read whose data is spoilt twice is rightly an error
   std::mutex mutex;
   Random faultRandom(seed + 1);
+  FakeOss one(0, 2), two(1, 3);
   auto choose = [&](const BulkHeader& header) {
     std::lock_guard lock(mutex);
     if (!faultRandom.chance(15)) return Fault::kNone;
