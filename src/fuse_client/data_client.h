@@ -6,6 +6,10 @@
 // are retried (same requestId) until the server answers, or, on a `soft` mount, until softTimeout:
 // then EIO. Never answered wrongly: a short or damaged reply is not a success. Reads verify sums; a
 // mismatch is read again once and then EIO with a log line naming object, offset and both sums.
+//
+// Also: a write that servers keep finding different from its sums is EIO (the memory changed);
+// EINVAL for memory that does not fit its extent; EFBIG and EAGAIN beyond the limits in
+// data_request.h and request_router.h.
 #pragma once
 
 #include <chrono>
@@ -59,7 +63,8 @@ class DataClient {
   using StatCompletion = std::function<void(Result<std::vector<ObjectFigures>>)>;
 
   static std::unique_ptr<DataClient> create(const DataClientOptions& options);
-  // Waits for the worker threads; what is unanswered completes with ESHUTDOWN.
+  // Waits for the worker threads; what is unanswered completes with ESHUTDOWN, on them, or on the
+  // calling thread for what completions ask for meanwhile.
   virtual ~DataClient() = default;
 
   // Called at the start and with every newer map; and with every new session (after an eviction).
