@@ -17,7 +17,9 @@ Client::Client(const MdsClientOptions& mds, const DataClientOptions& data)
       interrupts_(std::make_unique<InterruptWatch>()),
       data_(DataClient::create(data)),
       mds_(MdsClient::create(mds, *this)),
-      files_(*mds_, *data_, inodes_, coherence_) {
+      files_(*mds_, *data_, inodes_, coherence_, [this](InodeId inode, std::function<void()> done) {
+        invalidator_.invalidateAttributes(inode, std::move(done));
+      }) {
   data_->onStaleSession([this] { mds_->checkSession(); });
   reporter_ = std::thread([this] { reportNowAndThen(); });
 }

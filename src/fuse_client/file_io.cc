@@ -144,9 +144,10 @@ void FileIo::writeNow(const InodePtr& inode, uint64_t offset, std::span<const st
       inode->unreported.killPrivileges |= privileged;
     }
     if (!privileged) return answer(size_t{end - offset});
-    report(inode, [answer, bytes = end - offset](Status reported) {
+    report(inode, [this, inode, answer, bytes = end - offset](Status reported) {
       if (!reported) return answer(reported.error());
-      answer(size_t{bytes});
+      // A write makes the kernel ask for new times and size, but not for a new mode.
+      forgetMode_(inode->id, [answer, bytes] { answer(size_t{bytes}); });
     });
   });
 }

@@ -17,8 +17,11 @@ namespace trainfs::client {
 
 class FileIo {
  public:
-  FileIo(MdsClient& mds, DataClient& data, Inodes& inodes, Coherence& coherence)
-      : mds_(mds), data_(data), inodes_(inodes), coherence_(coherence) {}
+  // Makes the kernel forget an inode's attributes, then runs the function.
+  using ForgetMode = std::function<void(InodeId, std::function<void()>)>;
+
+  FileIo(MdsClient& mds, DataClient& data, Inodes& inodes, Coherence& coherence, ForgetMode forgetMode)
+      : mds_(mds), data_(data), inodes_(inodes), coherence_(coherence), forgetMode_(std::move(forgetMode)) {}
 
   // Present attributes; the answer comes at once if this client may rely on what it knows.
   void attributes(InodePtr inode, Answer<Inodes::Taken> answer);
@@ -73,6 +76,7 @@ class FileIo {
   DataClient& data_;
   Inodes& inodes_;
   Coherence& coherence_;
+  ForgetMode forgetMode_;
 };
 
 }  // namespace trainfs::client

@@ -134,15 +134,14 @@ class DirReply {
   std::vector<InodeId> lookedUp_;
 };
 
-// The entries of the page after `cookie`; nullptr: the page cannot say. handle.mutex held.
-const DirEntry* entriesAfter(DirHandle& handle, uint64_t cookie, const DirEntry*& end) {
-  auto& entries = handle.page.entries;
-  end = entries.data() + entries.size();
+// The entries of the page after `cookie`; nullopt: the page cannot say. handle.mutex held.
+std::optional<std::span<const DirEntry>> entriesAfter(DirHandle& handle, uint64_t cookie) {
+  std::span<const DirEntry> entries(handle.page.entries);
   if (cookie <= kCookieDotDot) cookie = 0;
-  if (cookie == handle.pageCookie) return entries.data();
-  for (auto& entry : entries)
-    if (entry.cookie == cookie) return &entry + 1;
-  return nullptr;
+  if (cookie == handle.pageCookie) return entries;
+  for (size_t i = 0; i < entries.size(); ++i)
+    if (entries[i].cookie == cookie) return entries.subspan(i + 1);
+  return std::nullopt;
 }
 
 bool pageIsCurrent(Client& client, DirHandle& handle) {
@@ -153,13 +152,13 @@ bool pageIsCurrent(Client& client, DirHandle& handle) {
 
 // Replies from the page, if it holds what follows `cookie`. handle.mutex held.
 bool replyFromPage(const RequestPtr& request, DirHandle& handle, size_t size, uint64_t cookie, bool plus) {
-  const DirEntry* end;
-  auto* entry = entriesAfter(handle, cookie, end);
-  if (entry == nullptr || (entry == end && !handle.page.end)) return false;
+  auto entries = entriesAfter(handle, cookie);
+  if (!entries || (entries->empty() && !handle.page.end)) return false;
   Coherence::Answering answering(request->client().coherence());
   DirReply reply(request, size, plus, answering);
   bool room = reply.addDots(handle, cookie);
-  for (; room && entry != end; ++entry) room = reply.add(*entry, handle.inode->id, handle.pageAskedAt);
+  for (auto& entry : *entries)
+    if (!room || !(room = reply.add(entry, handle.inode->id, handle.pageAskedAt))) break;
   reply.send();
   return true;
 }

@@ -24,9 +24,11 @@ void Invalidator::setSession(fuse_session* session) {
 
 void Invalidator::probeEpochs() { hasEpochs_ = fuse_lowlevel_notify_increment_epoch(session_) == 0; }
 
-void Invalidator::invalidateAll(std::function<void()> done) {
+void Invalidator::invalidateAll(std::function<void()> done) { invalidateAttributes(kNoInode, std::move(done)); }
+
+void Invalidator::invalidateAttributes(InodeId inode, std::function<void()> done) {
   std::lock_guard lock(mutex_);
-  jobs_.push_back(std::move(done));
+  jobs_.push_back({inode, std::move(done)});
   changed_.notify_all();
 }
 
@@ -40,15 +42,21 @@ void Invalidator::run() {
     auto* session = session_;
     busy_ = true;
     lock.unlock();
-    if (session != nullptr) invalidate(session);
-    for (auto& done : jobs) done();
+    if (session != nullptr) invalidate(session, jobs);
+    for (auto& job : jobs) job.done();
     lock.lock();
     busy_ = false;
     changed_.notify_all();
   }
 }
 
-void Invalidator::invalidate(fuse_session* session) {
+void Invalidator::invalidate(fuse_session* session, const std::deque<Job>& jobs) {
+  bool all = false;
+  for (auto& job : jobs) {
+    all |= job.inode == kNoInode;
+    if (job.inode != kNoInode) fuse_lowlevel_notify_inval_inode(session, job.inode.value, -1, 0);
+  }
+  if (!all) return;
   if (hasEpochs_) fuse_lowlevel_notify_increment_epoch(session);
   auto inodes = inodes_.all();
   // Attributes first: that never waits. Then pages, which waits for reads in flight of the inode; those are answered

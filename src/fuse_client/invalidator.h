@@ -25,17 +25,23 @@ class Invalidator {
   bool hasEpochs() const { return hasEpochs_; }
   void probeEpochs();
 
+  // Attributes of one inode; then runs `done`.
+  void invalidateAttributes(InodeId inode, std::function<void()> done);
   // Names, attributes and pages of all inodes; then runs `done`.
   void invalidateAll(std::function<void()> done);
 
  private:
+  struct Job {
+    InodeId inode;  // kNoInode: all
+    std::function<void()> done;
+  };
   void run();
-  void invalidate(fuse_session* session);
+  void invalidate(fuse_session* session, const std::deque<Job>& jobs);
 
   Inodes& inodes_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::function<void()>> jobs_;
+  std::deque<Job> jobs_;
   fuse_session* session_ = nullptr;
   bool busy_ = false, stopping_ = false;
   std::atomic<bool> hasEpochs_{false};
