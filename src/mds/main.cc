@@ -3,6 +3,7 @@
 #include <kj/async-unix.h>
 #include <kj/exception.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
@@ -21,7 +22,7 @@ struct Config {
   uint32_t clientTermSeconds = 10, ostTermSeconds = 10, silenceSeconds = 60;
   uint32_t connectionsMax = 1024, sessionsMax = 4096;
   uint32_t mapGigabytes = 64;
-  std::vector<std::string> directory;
+  std::string directory;
 };
 
 Config parseOrExit(int argc, char** argv) {
@@ -38,8 +39,14 @@ Config parseOrExit(int argc, char** argv) {
   options.add("max-clients", config.sessionsMax, "sessions of clients at a time", 1, 65536);
   options.add("map-size", config.mapGigabytes,
               "GiB of address space for the store, the most that it can grow to", 1, 16384);
-  options.addPositional("DIR", config.directory, "the target, made by mkfs.trainfs --mdt", 1);
+  std::vector<std::string> directories;
+  options.addPositional("DIR", directories, "the target, made by mkfs.trainfs --mdt", 1);
   options.parseOrExit(argc, argv);
+  if (directories.size() != 1) {
+    spdlog::critical("one server serves one metadata target, not {}", directories.size());
+    std::exit(kExitUsage);
+  }
+  config.directory = directories.front();
   return config;
 }
 
@@ -77,11 +84,8 @@ int fail(const std::string& what) {
   return 1;
 }
 
-void serve(const Config& config, const std::string& directory, const Target& target, Store& store) {
+void serve(const Config& config, const HostPort& at, const Target& target, Store& store) {
   auto io = kj::setupAsyncIo();
-  HostPort at;
-  KJ_REQUIRE(parseHostPort(config.listen, kDefaultMdsPort, at), "listen: not HOST[:PORT]",
-             config.listen);
   auto address =
       io.provider->getNetwork().parseAddress(at.host.c_str(), at.port).wait(io.waitScope);
   auto listener = address->listen();
@@ -94,7 +98,7 @@ void serve(const Config& config, const std::string& directory, const Target& tar
   options.sessionsMax = config.sessionsMax;
   options.targetUuid = target.uuid;
   options.address = fmt::format("{}:{}", at.host, listener->getPort());
-  options.space = [directory] { return spaceOf(directory); };
+  options.space = [directory = config.directory] { return spaceOf(directory); };
 
   LmdbLog log(store);
   Server server(store, log, io.provider->getTimer(), kj::mv(listener), options);
@@ -108,24 +112,52 @@ void serve(const Config& config, const std::string& directory, const Target& tar
   log.drain().wait(io.waitScope);
 }
 
+// One descriptor per connection: as many as the system lets us have.
+void raiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+std::unique_ptr<Store> openStore(const Config& config, const Target& target) {
+  LmdbOptions options{.mapBytes = config.mapGigabytes * kGiB};
+  auto store = LmdbStore::open(storeOf(config.directory), options);
+  KJ_REQUIRE(
+      fsname(*store->snapshot()) == target.fsname && mdtIndex(*store->snapshot()) == target.index,
+      "the metadata is that of another target", target.fsname, target.index);
+  return store;
+}
+
 int run(int argc, char** argv) {
   Config config = parseOrExit(argc, argv);
+  HostPort listen;
+  if (!parseHostPort(config.listen, kDefaultMdsPort, listen)) {
+    spdlog::critical("listen: \"{}\" is not HOST[:PORT]", config.listen);
+    return kExitUsage;
+  }
   KjLog kjLog;
   kj::UnixEventPort::captureSignal(SIGTERM);
   kj::UnixEventPort::captureSignal(SIGINT);
-  if (config.directory.size() != 1) return fail("give one target directory");
-  const auto& directory = config.directory.front();
+  raiseDescriptorLimit();
+
+  const auto& directory = config.directory;
   Target target;
   if (auto wrong = loadTarget(directory, target); !wrong.empty()) return fail(wrong);
   if (target.kind != Target::Kind::kMdt)
     return fail(fmt::format("{}: {} is no metadata target", directory, targetName(target)));
   TargetLock lock;
   if (auto wrong = lockTarget(directory, lock); !wrong.empty()) return fail(wrong);
+  std::unique_ptr<Store> store;
   try {
-    auto store = LmdbStore::open(storeOf(directory), {.mapBytes = config.mapGigabytes * kGiB});
-    serve(config, directory, target, *store);
+    store = openStore(config, target);
   } catch (const kj::Exception& e) {
     return fail(fmt::format("{}: {}", directory, e.getDescription().cStr()));
+  }
+  try {
+    serve(config, listen, target, *store);
+  } catch (const kj::Exception& e) {
+    return fail(fmt::format("cannot serve on {}: {}", config.listen, e.getDescription().cStr()));
   }
   return 0;
 }
