@@ -2,9 +2,9 @@
 // Pure bookkeeping: what each change of the object does to them. Belongs to one data worker.
 //
 // A block's sum covers the bytes it has, so that of the last block may cover less than 64 KiB. A
-// block that was changed in part is unknown until somebody reads it and calls set(). A chunk that is
-// neither in memory nor in the index holds blocks of zeros only, so holes cost nothing; unless the
-// object's sums are all in doubt (after a crash): then it is unknown as a whole.
+// block that was changed in part is unknown until somebody reads it and calls set(). A chunk that
+// is neither in memory nor in the index holds blocks of zeros only, so holes cost nothing; unless
+// the object's sums are all in doubt (after a crash): then it is unknown as a whole.
 #pragma once
 
 #include <cstdint>

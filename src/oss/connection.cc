@@ -147,8 +147,8 @@ Task<BulkStatus> Connection::verify(const BulkHeader& header) {
   uint32_t registration = ost.registration;
   if (registration == 0) co_return BulkStatus::kRetry;
   if (verified_[number] == registration) co_return BulkStatus::kOk;
-  auto verdict = co_await ForeignCall<Verdict>(
-      worker_.reactor(), [&](ForeignCall<Verdict>::Done done) {
+  auto verdict =
+      co_await ForeignCall<Verdict>(worker_.reactor(), [&](ForeignCall<Verdict>::Done done) {
         worker_.verifier().check(number, session_, epoch_, std::move(done));
       });
   if (verdict == Verdict::kUnknown) co_return BulkStatus::kRetry;

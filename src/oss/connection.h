@@ -1,10 +1,10 @@
 // One client connection of a data worker: frames in, requests executed side by side, replies out in
 // the order in which they are done. Belongs to the worker's reactor.
 //
-// Bounded: kRequestsMax requests from their frame until their reply is sent, which take kBufferShare
-// of the worker's buffers; while there are that many, or no buffer for the next, the socket is not
-// read. A peer that stops in the middle of a
-// frame, does not take its replies, or does not say hello is cut off after kStallMax.
+// Bounded: kRequestsMax requests from their frame until their reply is sent, which take
+// kBufferShare of the worker's buffers; while there are that many, or no buffer for the next, the
+// socket is not read. A peer that stops in the middle of a frame, does not take its replies, or
+// does not say hello is cut off after kStallMax.
 #pragma once
 
 #include <chrono>
@@ -83,8 +83,8 @@ class Connection {
   bool closing_ = false, finishing_ = false, sendFinished_ = false;
   uint32_t inFlight_ = 0, executing_ = 0;
   size_t charged_ = 0;  // by requests in flight
-  Event requestOver_;  // pulses
-  Event wakeSender_;   // pulses
+  Event requestOver_;   // pulses
+  Event wakeSender_;    // pulses
   Event senderOver_;
   std::deque<Reply> replies_;
   Instant receivingSince_, sendingSince_;

@@ -54,8 +54,9 @@ kj::Promise<bool> Control::run(std::span<const std::unique_ptr<WorkerThread>> wo
   fatal_ = kj::mv(fatal.fulfiller);
   tasks_.add(answerChecks());
   for (uint32_t number = 0; number < osts_.size(); ++number) tasks_.add(keepRegistered(number));
-  co_return co_await stop.then([] { return true; })
-      .exclusiveJoin(fatal.promise.then([] { return false; }));
+  co_return co_await stop.then([] { return true; }).exclusiveJoin(fatal.promise.then([] {
+    return false;
+  }));
 }
 
 void Control::taskFailed(kj::Exception&& exception) {
@@ -128,8 +129,7 @@ kj::Promise<void> Control::registerOst(uint32_t number, rpc::Mds::Client mds,
   auto sent = std::chrono::steady_clock::now();
   auto response = co_await timer_.timeoutAfter(kCallMax, request.send());
   if (response.getError() != 0) {
-    spdlog::critical("{}: the MDS refuses this target: {}", ost.name,
-                     response.getMessage().cStr());
+    spdlog::critical("{}: the MDS refuses this target: {}", ost.name, response.getMessage().cStr());
     fatal_->fulfill();
     co_await kj::Promise<void>(kj::NEVER_DONE);
   }

@@ -24,7 +24,7 @@ namespace trainfs::oss {
 class Control final : public SessionVerifier, private kj::TaskSet::ErrorHandler {
  public:
   struct Config {
-    std::string advertisedHost;  // empty: the address by which this process reaches the MDS
+    std::string advertisedHost;   // empty: the address by which this process reaches the MDS
     std::vector<uint16_t> ports;  // of the data workers
   };
 
@@ -54,7 +54,7 @@ class Control final : public SessionVerifier, private kj::TaskSet::ErrorHandler 
   static constexpr kj::Duration kCheckMax = 5 * kj::SECONDS;
   static constexpr kj::Duration kRenewEvery = 2 * kj::SECONDS;
   static constexpr kj::Duration kBackoffLeast = 200 * kj::MILLISECONDS;
-  static constexpr kj::Duration kBackoffMost = 5 * kj::SECONDS;
+  static constexpr kj::Duration kBackoffMost = 1 * kj::SECONDS;  // clients wait for us then
 
   kj::Promise<void> keepRegistered(uint32_t number);
   kj::Promise<void> holdRegistration(uint32_t number, std::string node);
@@ -81,8 +81,8 @@ class Control final : public SessionVerifier, private kj::TaskSet::ErrorHandler 
   std::vector<Lease> leases_;  // one per OST
   kj::Own<kj::PromiseFulfiller<void>> fatal_;
 
-  std::mutex mutex_;  // guards what follows
-  std::vector<Check> checks_;  // at most one per connection
+  std::mutex mutex_;                                     // guards what follows
+  std::vector<Check> checks_;                            // at most one per connection
   kj::Own<kj::CrossThreadPromiseFulfiller<void>> wake_;  // null: nobody waits
   bool ended_ = false;
 

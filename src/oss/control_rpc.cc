@@ -20,8 +20,8 @@ using Figures = ObjectStore::Figures;
 template <typename T>
 kj::Promise<T> runOn(WorkerThread& worker, std::function<Task<T>(DataWorker&)> start) {
   auto outcome = kj::newPromiseAndCrossThreadFulfiller<T>();
-  auto fulfiller = std::make_shared<kj::Own<kj::CrossThreadPromiseFulfiller<T>>>(
-      kj::mv(outcome.fulfiller));
+  auto fulfiller =
+      std::make_shared<kj::Own<kj::CrossThreadPromiseFulfiller<T>>>(kj::mv(outcome.fulfiller));
   worker.post([start = std::move(start), fulfiller](DataWorker& worker) {
     auto carry = [](DataWorker& worker, auto start, auto fulfiller) -> Task<> {
       T value = co_await start(worker);
@@ -95,7 +95,8 @@ class OssControlServer final : public rpc::OssControl::Server {
     auto results = context.getResults().initResults(objects.size());
     for (auto& part : parts) {
       for (auto& [place, figures] : part) {
-        KJ_REQUIRE(figures.ok(), "an object cannot be looked at", objectIdHex(objects[place]).c_str());
+        KJ_REQUIRE(figures.ok(), "an object cannot be looked at",
+                   objectIdHex(objects[place]).c_str());
         auto out = results[place];
         out.setExists(figures->exists);
         out.setSizeBytes(figures->sizeBytes);
@@ -113,8 +114,8 @@ class OssControlServer final : public rpc::OssControl::Server {
     sessions_.fence(session, epoch);
     auto calls = kj::heapArrayBuilder<kj::Promise<bool>>(workers_.size());
     for (auto& worker : workers_)
-      calls.add(runOn<bool>(
-          *worker, [=](DataWorker& worker) { return fenceOn(worker, session, epoch); }));
+      calls.add(runOn<bool>(*worker,
+                            [=](DataWorker& worker) { return fenceOn(worker, session, epoch); }));
     co_await kj::joinPromises(calls.finish());
   }
 

@@ -9,8 +9,8 @@
 
 namespace trainfs::oss {
 
-// `ost` counts the OSTs of this process. Lives on the control thread's event loop; table and workers
-// outlive that loop's turns.
+// `ost` counts the OSTs of this process. Lives on the control thread's event loop; table and
+// workers outlive that loop's turns.
 rpc::OssControl::Client makeOssControl(uint32_t ost, SessionTable& sessions,
                                        std::span<const std::unique_ptr<WorkerThread>> workers);
 

@@ -53,8 +53,8 @@ Listener listenOn(const std::string& host, uint16_t port) {
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   hints.ai_socktype = SOCK_STREAM;
   bool any = host.empty() || host == "*";
-  int error = getaddrinfo(any ? "0.0.0.0" : host.c_str(), std::to_string(port).c_str(), &hints,
-                          &found);
+  int error =
+      getaddrinfo(any ? "0.0.0.0" : host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (error != 0) fail(gai_strerror(error));
   std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
   int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);

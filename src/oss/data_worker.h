@@ -62,7 +62,7 @@ class DataWorker {
 
  private:
   static constexpr std::chrono::seconds kTick{1};
-  static constexpr uint32_t kDestroyingMax = 64;  // at a time, for one call
+  static constexpr uint32_t kDestroyingMax = 64;        // at a time, for one call
   static constexpr std::chrono::seconds kFinishMax{5};  // for clients to take their last replies
 
   Task<> counted(Task<> task);
@@ -87,16 +87,15 @@ class DataWorker {
   uint64_t nextSerial_ = 1;
   Event executionOver_;  // pulses
   Event ticked_;         // pulses
-  uint32_t tasks_ = 0;  // by start()
+  uint32_t tasks_ = 0;   // by start()
   bool accepting_ = false, stopping_ = false, cleaned_ = false;
 };
 
 class WorkerThread {
  public:
   // Returns when the worker is ready; throws what its construction throws.
-  WorkerThread(const WorkerConfig& config, int listener,
-               std::span<const std::unique_ptr<Ost>> osts, SessionTable& sessions,
-               SessionVerifier& verifier);
+  WorkerThread(const WorkerConfig& config, int listener, std::span<const std::unique_ptr<Ost>> osts,
+               SessionTable& sessions, SessionVerifier& verifier);
   ~WorkerThread() { stop(); }
   WorkerThread(const WorkerThread&) = delete;
 

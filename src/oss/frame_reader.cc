@@ -82,9 +82,9 @@ std::span<const BulkExtent> FrameReader::extents() const {
 }
 
 std::span<const uint64_t> FrameReader::sums() const {
-  return {reinterpret_cast<const uint64_t*>(tail_.data() +
-                                            header_.extentCount * sizeof(BulkExtent)),
-          header_.sumCount};
+  return {
+      reinterpret_cast<const uint64_t*>(tail_.data() + header_.extentCount * sizeof(BulkExtent)),
+      header_.sumCount};
 }
 
 }  // namespace trainfs::oss

@@ -1,6 +1,6 @@
 // Cuts the byte stream of one connection into bulk frames: head (header, extents, sums), then
-// payload. Pure: no socket, no clock; whatever the bytes are, it ends in frames or in words that say
-// what is wrong.
+// payload. Pure: no socket, no clock; whatever the bytes are, it ends in frames or in words that
+// say what is wrong.
 //
 //   while (true) switch (reader.next()) {
 //     kMore:   receive into reader.space(), then reader.received(bytes)

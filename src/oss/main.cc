@@ -30,8 +30,7 @@ struct Config {
 
 Config parseOrExit(int argc, char** argv) {
   Config config;
-  ProgramOptions options("trainfs-oss",
-                         "Serves object storage targets of a trainfs file system.");
+  ProgramOptions options("trainfs-oss", "Serves object storage targets of a trainfs file system.");
   options.add("data-listen", config.dataListen,
               "address of the data ports, HOST[:PORT]: one port per worker from PORT on; 0: any");
   options.add("advertise", config.advertise,
@@ -117,8 +116,8 @@ DataPorts openPorts(const Config& config) {
 
 std::string advertisedHost(const Config& config, const DataPorts& ports) {
   if (!config.advertise.empty()) return config.advertise;
-  bool any = ports.host.empty() || ports.host == "*" || ports.host == "0.0.0.0" ||
-             ports.host == "::";
+  bool any =
+      ports.host.empty() || ports.host == "*" || ports.host == "0.0.0.0" || ports.host == "::";
   return any ? "" : ports.host;
 }
 
@@ -145,10 +144,10 @@ int serve(const Config& config) {
     WorkerConfig worker{.number = i, .count = config.workers};
     worker.connectionsMax = std::max(1u, config.connectionsMax / config.workers);
     // A quarter of the descriptors for object files, over all workers and OSTs.
-    worker.limits.descriptors = std::clamp<size_t>(
-        descriptors / 4 / config.workers / osts.size(), 16, worker.limits.descriptors);
-    workers.push_back(std::make_unique<WorkerThread>(worker, ports.listeners[i].socket, osts,
-                                                     sessions, control));
+    worker.limits.descriptors = std::clamp<size_t>(descriptors / 4 / config.workers / osts.size(),
+                                                   16, worker.limits.descriptors);
+    workers.push_back(
+        std::make_unique<WorkerThread>(worker, ports.listeners[i].socket, osts, sessions, control));
   }
   auto stop = io.unixEventPort.onSignal(SIGTERM)
                   .exclusiveJoin(io.unixEventPort.onSignal(SIGINT))

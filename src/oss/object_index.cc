@@ -123,8 +123,8 @@ void ObjectIndex::open() {
     // The table's handle is only kept by a commit; the unnamed one needs none.
     if (version != kIndexVersion)
       throw std::runtime_error("object index " + directory_ + " has format version " +
-                               std::to_string(version) + ", only " +
-                               std::to_string(kIndexVersion) + " is known here");
+                               std::to_string(version) + ", only " + std::to_string(kIndexVersion) +
+                               " is known here");
     return;
   }
   if (code != MDB_NOTFOUND) check(code, "read version");
@@ -298,8 +298,8 @@ Result<std::vector<uint64_t>> ObjectIndex::Reader::sums(const ObjectId& object, 
   trainfs::Reader reader(*bytes);
   auto sums = getSums(reader, bytes->size());
   if (reader.finished()) return sums;
-  spdlog::error("object index {}: sums of object {}, chunk {}, are not readable",
-                index_.directory_, objectIdHex(object), chunk);
+  spdlog::error("object index {}: sums of object {}, chunk {}, are not readable", index_.directory_,
+                objectIdHex(object), chunk);
   return Errno(EIO);
 }
 

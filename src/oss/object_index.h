@@ -38,7 +38,8 @@ struct IndexChange {
   Kind kind = Kind::kMarkDirty;
   ObjectId object;
   ObjectRecord record;
-  // kMarkDirty, kClean: sums of chunks in [dropFirst, dropEnd) are forgotten; before `chunks` apply.
+  // kMarkDirty, kClean: sums of chunks in [dropFirst, dropEnd) are forgotten; before `chunks`
+  // apply.
   uint64_t dropFirst = 0, dropEnd = 0;
   std::map<uint64_t, std::vector<uint64_t>> chunks;
 };

@@ -1,4 +1,5 @@
-// Requests: read, write, punch, truncate, stat. What happens to an object's sums is in block_sums.cc.
+// Requests: read, write, punch, truncate, stat. What happens to an object's sums is in
+// block_sums.cc.
 #include "oss/object_store.h"
 
 #include <fcntl.h>
@@ -84,8 +85,7 @@ Task<Result<ObjectStore::Slice>> ObjectStore::read(ObjectId id, FileRange range,
   uint64_t from = wanted.offsetBytes;
   if (object->sums.get(blocks.first)) from = roundDown(from);
   uint64_t to = end;
-  if (object->sums.get(blocks.end - 1))
-    to = std::min(blocks.end * kBlockBytes, object->sizeBytes);
+  if (object->sums.get(blocks.end - 1)) to = std::min(blocks.end * kBlockBytes, object->sizeBytes);
   auto bytes = co_await readFully(object->fd, from, room.first(to - from));
   if (!bytes || *bytes < to - from) {
     spdlog::error("{}: object {}: reading {} bytes at {}: {}", name_, objectIdHex(id), to - from,
@@ -132,8 +132,8 @@ Result<ObjectStore::Slice> ObjectStore::sumSlice(Object& object, FileRange wante
   return slice;
 }
 
-Task<Status> ObjectStore::write(ObjectId id, uint64_t offsetBytes,
-                                std::span<const std::byte> data, const uint64_t* pieceSums) {
+Task<Status> ObjectStore::write(ObjectId id, uint64_t offsetBytes, std::span<const std::byte> data,
+                                const uint64_t* pieceSums) {
   FileRange range{offsetBytes, data.size()};
   while (dirtyCount_ >= limits_.dirtyObjects) {
     urgent_ = true;
@@ -266,11 +266,11 @@ Task<Result<ObjectStore::Figures>> ObjectStore::stat(ObjectId id) {
     spdlog::error("{}: object {}: fstat: {}", name_, objectIdHex(id), strerror(errno));
     co_return Errno(EIO);
   }
-  co_return Figures{.exists = true,
-                    .sizeBytes = object->sizeBytes,
-                    .usedBytes = static_cast<uint64_t>(attributes.st_blocks) * 512,
-                    .mtime = {attributes.st_mtim.tv_sec,
-                              static_cast<uint32_t>(attributes.st_mtim.tv_nsec)}};
+  co_return Figures{
+      .exists = true,
+      .sizeBytes = object->sizeBytes,
+      .usedBytes = static_cast<uint64_t>(attributes.st_blocks) * 512,
+      .mtime = {attributes.st_mtim.tv_sec, static_cast<uint32_t>(attributes.st_mtim.tv_nsec)}};
 }
 
 }  // namespace trainfs::oss

@@ -1,9 +1,9 @@
-// The objects of one OST that belong to one data worker: files of raw bytes under DIR/objects, their
-// sums, and which of them are durably clean. Format and rules: docs/format-ost.md.
+// The objects of one OST that belong to one data worker: files of raw bytes under DIR/objects,
+// their sums, and which of them are durably clean. Format and rules: docs/format-ost.md.
 //
-// Everything runs on the worker's reactor; an object's state has no mutex. Requests in flight for one
-// object have the effect of some order of them; which one, when they touch the same blocks, is open.
-// Errors are errnos for the client; EIO always comes with a log line that names the object.
+// Everything runs on the worker's reactor; an object's state has no mutex. Requests in flight for
+// one object have the effect of some order of them; which one, when they touch the same blocks, is
+// open. Errors are errnos for the client; EIO always comes with a log line that names the object.
 #pragma once
 
 #include <algorithm>
@@ -25,11 +25,11 @@
 namespace trainfs::oss {
 
 struct ObjectStoreLimits {
-  size_t descriptors = 4096;                // open object files
-  size_t objects = 32768;                   // states in memory; more only while they are in use
-  size_t chunks = 16384;                    // of sums, 4 KiB each, likewise
-  size_t dirtyObjects = 16384;              // then writes wait for the cleaner
-  std::chrono::milliseconds idle{5000};     // unchanged for so long: cleaned in the background
+  size_t descriptors = 4096;             // open object files
+  size_t objects = 32768;                // states in memory; more only while they are in use
+  size_t chunks = 16384;                 // of sums, 4 KiB each, likewise
+  size_t dirtyObjects = 16384;           // then writes wait for the cleaner
+  std::chrono::milliseconds idle{5000};  // unchanged for so long: cleaned in the background
 };
 
 class ObjectStore {
@@ -42,7 +42,7 @@ class ObjectStore {
   ObjectStore(const ObjectStore&) = delete;
 
   struct Slice {
-    bool missing = false;  // no such object
+    bool missing = false;             // no such object
     std::span<const std::byte> data;  // what was there of the range, within `room`
     std::vector<uint64_t> sums;       // of its pieces
   };
@@ -104,7 +104,8 @@ class ObjectStore {
     uint32_t pins = 0;
     size_t chunksCounted = 0;
     Instant changed;
-    std::list<Object*>::iterator inStates, inOpenFiles, inDirty;  // the last two when fd/dirtyQueued
+    std::list<Object*>::iterator inStates, inOpenFiles,
+        inDirty;  // the last two when fd/dirtyQueued
     bool dirtyQueued = false;
     bool missing() const { return presence != Presence::kHere; }
   };
@@ -150,7 +151,8 @@ class ObjectStore {
   Task<Status> punchHeld(Object& object, FileRange range);
 
   // -- object_store_sync.cc: what is durable --
-  // Before the first change to a clean state; also forgets the sums at rest of [dropFirst, dropEnd).
+  // Before the first change to a clean state; also forgets the sums at rest of [dropFirst,
+  // dropEnd).
   Task<Status> beginChange(Object& object, uint64_t dropFirst = 0, uint64_t dropEnd = 0);
   void noteChanged(Object& object);
   void setClean(Object& object);
@@ -191,7 +193,7 @@ class ObjectStore {
   size_t dirtyCount_ = 0;     // with those being cleaned
   uint32_t cleaning_ = 0;
   bool urgent_ = false;  // clean without waiting for idleness
-  Event cleaned_;  // pulses when an object was, or could not be
+  Event cleaned_;        // pulses when an object was, or could not be
 
   // For re-reading what is to be summed. Who has it waits for the disk only: see BufferPool.
   Permits scratchPermits_;

@@ -94,8 +94,8 @@ void ObjectStore::evict() {
   }
   looks = kEvictScanMax;
   for (auto at = states_.begin();
-       (objects_.size() > limits_.objects || chunksHeld_ > limits_.chunks) &&
-       at != states_.end() && looks > 0;
+       (objects_.size() > limits_.objects || chunksHeld_ > limits_.chunks) && at != states_.end() &&
+       looks > 0;
        --looks) {
     Object& object = **at++;
     if (object.pins == 0 && !object.dirty) forget(object);
@@ -138,8 +138,7 @@ Task<Status> ObjectStore::load(Object& object) {
   });
   if (fd == -ENOENT) {
     auto found = reader_.find(object.id);
-    if (!found && found.error() == Errno(ENOENT) &&
-        object.presence == Object::Presence::kUnknown) {
+    if (!found && found.error() == Errno(ENOENT) && object.presence == Object::Presence::kUnknown) {
       object.presence = Object::Presence::kMissing;
       co_return Done{};
     }

@@ -1,9 +1,9 @@
 // How objects become dirty, clean and gone, durably.
 //
-// Dirty: before the first change to a clean object its record is marked so, synchronously; an object
-// without a record is dirty anyway. Clean: the data is flushed, the directory entry too, unknown sums
-// are made from what the file holds, and only then a record says so. A sync goes along with reads but
-// excludes changes, so what it calls clean is what it flushed.
+// Dirty: before the first change to a clean object its record is marked so, synchronously; an
+// object without a record is dirty anyway. Clean: the data is flushed, the directory entry too,
+// unknown sums are made from what the file holds, and only then a record says so. A sync goes along
+// with reads but excludes changes, so what it calls clean is what it flushed.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -20,10 +20,9 @@ namespace trainfs::oss {
 using Mode = RangeLocks::Mode;
 
 Task<Status> ObjectStore::commit(IndexChange change) {
-  int error = co_await ForeignCall<int>(
-      reactor_, [this, &change](ForeignCall<int>::Done done) {
-        index_.change(std::move(change), std::move(done));
-      });
+  int error = co_await ForeignCall<int>(reactor_, [this, &change](ForeignCall<int>::Done done) {
+    index_.change(std::move(change), std::move(done));
+  });
   if (error != 0) co_return Errno(error);
   co_return Done{};
 }
@@ -94,12 +93,10 @@ Task<Status> ObjectStore::syncRound(Object& object) {
 
 Task<Status> ObjectStore::makeClean(Object& object) {
   if (!object.dirty || object.missing()) co_return Done{};
-  int result = co_await reactor_.operate([&](io_uring_sqe* sqe) {
-    io_uring_prep_fsync(sqe, object.fd, IORING_FSYNC_DATASYNC);
-  });
+  int result = co_await reactor_.operate(
+      [&](io_uring_sqe* sqe) { io_uring_prep_fsync(sqe, object.fd, IORING_FSYNC_DATASYNC); });
   if (result < 0) {
-    spdlog::error("{}: object {}: fdatasync: {}", name_, objectIdHex(object.id),
-                  strerror(-result));
+    spdlog::error("{}: object {}: fdatasync: {}", name_, objectIdHex(object.id), strerror(-result));
     co_return Errno(-result);
   }
   if (object.entryUnsynced) {
@@ -208,9 +205,7 @@ Task<Status> ObjectStore::syncPath(std::string path) {
   int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   int result = -errno;
   if (fd >= 0) {
-    result = co_await reactor_.operate([&](io_uring_sqe* sqe) {
-      io_uring_prep_fsync(sqe, fd, 0);
-    });
+    result = co_await reactor_.operate([&](io_uring_sqe* sqe) { io_uring_prep_fsync(sqe, fd, 0); });
     close(fd);
   }
   if (result >= 0) co_return Done{};
@@ -275,9 +270,8 @@ Task<Status> ObjectStore::destroy(ObjectId id) {
 
 Task<Status> ObjectStore::destroyHeld(Object& object) {
   std::string path = pathOf(object.id);
-  int result = co_await reactor_.operate([&](io_uring_sqe* sqe) {
-    io_uring_prep_unlinkat(sqe, AT_FDCWD, path.c_str(), 0);
-  });
+  int result = co_await reactor_.operate(
+      [&](io_uring_sqe* sqe) { io_uring_prep_unlinkat(sqe, AT_FDCWD, path.c_str(), 0); });
   if (result < 0 && result != -ENOENT) {
     spdlog::error("{}: cannot unlink object {}: {}", name_, objectIdHex(object.id),
                   strerror(-result));

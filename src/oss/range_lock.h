@@ -1,7 +1,7 @@
-// Who may touch which blocks of one object, in order of arrival: readers share, a change is alone on
-// its blocks, a sync goes along with readers but not with changes or another sync. Nobody overtakes
-// an earlier one that he conflicts with, so requests take effect in the order in which they came.
-// Belongs to one reactor. Bounded by the requests in flight.
+// Who may touch which blocks of one object, in order of arrival: readers share, a change is alone
+// on its blocks, a sync goes along with readers but not with changes or another sync. Nobody
+// overtakes an earlier one that he conflicts with, so requests take effect in the order in which
+// they came. Belongs to one reactor. Bounded by the requests in flight.
 #pragma once
 
 #include <cstdint>

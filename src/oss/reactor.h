@@ -55,8 +55,8 @@ class Reactor {
     return RingOp(ring_, std::forward<Prepare>(prepare));
   }
 
-  // Any thread: runs the call on this reactor's thread. What posts is bounded by its own requests in
-  // flight. Nobody may post once the reactor goes.
+  // Any thread: runs the call on this reactor's thread. What posts is bounded by its own requests
+  // in flight. Nobody may post once the reactor goes.
   void post(std::function<void()> call);
 
   // Goes on with a coroutine from the loop, not from the caller's stack.

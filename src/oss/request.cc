@@ -54,8 +54,14 @@ class ExtentRun {
  public:
   ExtentRun(ObjectStore& store, const std::string& ostName, BulkOp op, const BulkExtent& extent,
             std::span<std::byte> memory, const uint64_t* sums, Outcome& outcome)
-      : store_(store), ostName_(ostName), op_(op), extent_(extent),
-        object_(decodeObjectId(extent.object)), memory_(memory), sums_(sums), outcome_(outcome) {
+      : store_(store),
+        ostName_(ostName),
+        op_(op),
+        extent_(extent),
+        object_(decodeObjectId(extent.object)),
+        memory_(memory),
+        sums_(sums),
+        outcome_(outcome) {
     outcome_.extent = extent;
     outcome_.extent.flags = 0;
   }
@@ -191,10 +197,10 @@ Task<Reply> perform(Reactor& reactor, ObjectStore& store, const std::string& ost
   const uint64_t* sums = request.sums.data();
   for (size_t i = 0; i < outcomes.size(); ++i) {
     auto& extent = request.extents[i];
-    size_t bytes = op == BulkOp::kWrite  ? extent.lengthBytes
-                   : op == BulkOp::kRead ? ObjectStore::roomFor(
-                                               {extent.offsetBytes, extent.lengthBytes})
-                                         : 0;
+    size_t bytes = op == BulkOp::kWrite ? extent.lengthBytes
+                   : op == BulkOp::kRead
+                       ? ObjectStore::roomFor({extent.offsetBytes, extent.lengthBytes})
+                       : 0;
     runs.emplace_back(store, ostName, op, extent, memory.first(bytes), sums, outcomes[i]);
     memory = memory.subspan(bytes);
     if (op == BulkOp::kWrite) sums += blockPieces(extent.offsetBytes, extent.lengthBytes);
@@ -203,14 +209,12 @@ Task<Reply> perform(Reactor& reactor, ObjectStore& store, const std::string& ost
 
   for (auto& outcome : outcomes)
     if (outcome.error != 0)
-      co_return refuse(request.header, BulkStatus::kIoError,
-                       static_cast<uint16_t>(outcome.error));
+      co_return refuse(request.header, BulkStatus::kIoError, static_cast<uint16_t>(outcome.error));
   Reply reply{.head = encodeHead(replyHeader(request.header), outcomes)};
   if (op != BulkOp::kRead) co_return reply;
   for (auto& outcome : outcomes)
     if (!outcome.data.empty())
-      reply.payload.push_back(
-          {const_cast<std::byte*>(outcome.data.data()), outcome.data.size()});
+      reply.payload.push_back({const_cast<std::byte*>(outcome.data.data()), outcome.data.size()});
   reply.buffer = std::move(request.buffer);
   co_return reply;
 }

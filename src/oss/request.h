@@ -14,9 +14,9 @@ namespace trainfs::oss {
 struct Request {
   BulkHeader header;
   std::vector<BulkExtent> extents;
-  std::vector<uint64_t> sums;   // of a write's payload
-  BufferPool::Buffer buffer;    // a write's payload; room for what a read reads
-  size_t charge = 0;            // see Reply
+  std::vector<uint64_t> sums;  // of a write's payload
+  BufferPool::Buffer buffer;   // a write's payload; room for what a read reads
+  size_t charge = 0;           // see Reply
 
   // Bytes of buffer that the request needs, known from its checked head.
   static size_t bufferBytes(const BulkHeader& header, std::span<const BulkExtent> extents);
@@ -33,8 +33,8 @@ struct Reply {
 // Answers `request` with a status and nothing else.
 Reply refuse(const BulkHeader& request, BulkStatus status, uint16_t errorCode = 0);
 
-// Runs an admitted request (not a hello) against the objects of its OST. Its buffer goes back to the
-// pool as soon as nobody needs it.
+// Runs an admitted request (not a hello) against the objects of its OST. Its buffer goes back to
+// the pool as soon as nobody needs it.
 Task<Reply> perform(Reactor& reactor, ObjectStore& store, const std::string& ostName,
                     Request& request);
 

@@ -1,5 +1,5 @@
-// Who may not speak any more: fences that the MDS has set. Shared by the control thread and all data
-// workers; one small lock, taken for a hello or a fence, never for a request.
+// Who may not speak any more: fences that the MDS has set. Shared by the control thread and all
+// data workers; one small lock, taken for a hello or a fence, never for a request.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ enum class Verdict : uint8_t {
 // Asks the MDS. Implemented by the control thread.
 class SessionVerifier {
  public:
-  // Any thread. `ost` counts the OSTs of this process. `done` is called exactly once, on any thread,
-  // in bounded time.
+  // Any thread. `ost` counts the OSTs of this process. `done` is called exactly once, on any
+  // thread, in bounded time.
   virtual void check(uint32_t ost, SessionId session, uint32_t epoch,
                      std::function<void(Verdict)> done) = 0;
 

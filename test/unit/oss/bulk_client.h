@@ -68,8 +68,8 @@ class BulkClient {
     return frame;
   }
   Frame writeRequest(ObjectId object, uint64_t offset, Bytes data) {
-    Frame frame = request(BulkOp::kWrite,
-                          {extentOf(object, offset, static_cast<uint32_t>(data.size()))});
+    Frame frame =
+        request(BulkOp::kWrite, {extentOf(object, offset, static_cast<uint32_t>(data.size()))});
     frame.sums = sumsOf(offset, data);
     frame.payload = std::move(data);
     return frame;
@@ -106,8 +106,7 @@ class BulkClient {
     if (auto wrong = checkHeader(frame.header); !wrong.empty()) throw std::runtime_error(wrong);
     Bytes tail(tailBytes(frame.header));
     receiveBytes(tail.data(), tail.size());
-    if (auto wrong = checkHead(frame.header, tail); !wrong.empty())
-      throw std::runtime_error(wrong);
+    if (auto wrong = checkHead(frame.header, tail); !wrong.empty()) throw std::runtime_error(wrong);
     frame.extents.resize(frame.header.extentCount);
     size_t extentBytes = frame.extents.size() * sizeof(BulkExtent);
     if (extentBytes > 0) std::memcpy(frame.extents.data(), tail.data(), extentBytes);

@@ -61,9 +61,9 @@ class WorkerFixture {
     for (uint32_t i = 0; i < workers; ++i) {
       auto listener = listenOn("127.0.0.1", 0);
       ports_.push_back(listener.port);
-      workers_.push_back(std::make_unique<WorkerThread>(
-          WorkerConfig{.number = i, .count = workers}, listener.socket, osts_, sessions_,
-          verifier_));
+      workers_.push_back(std::make_unique<WorkerThread>(WorkerConfig{.number = i, .count = workers},
+                                                        listener.socket, osts_, sessions_,
+                                                        verifier_));
     }
   }
 
@@ -321,15 +321,14 @@ TEST_CASE("clients that do not take their replies do not stop others") {
   WorkerFixture fixture;
   BulkClient writer(fixture.port());
   REQUIRE(writer.hello() == BulkStatus::kOk);
-  REQUIRE(writer.call(writer.writeRequest(objectNumber(1), 0, patternOf(kMiB, 1)))
-              .header.status == BulkStatus::kOk);
+  REQUIRE(writer.call(writer.writeRequest(objectNumber(1), 0, patternOf(kMiB, 1))).header.status ==
+          BulkStatus::kOk);
   std::vector<std::unique_ptr<BulkClient>> deaf;
   for (uint32_t lane = 1; lane <= 2; ++lane) {
     deaf.push_back(std::make_unique<BulkClient>(fixture.port(), 1, 1, lane));
     REQUIRE(deaf.back()->hello() == BulkStatus::kOk);
     for (int i = 0; i < 300; ++i)
-      deaf.back()->send(
-          deaf.back()->request(BulkOp::kRead, {extentOf(objectNumber(1), 0, kMiB)}));
+      deaf.back()->send(deaf.back()->request(BulkOp::kRead, {extentOf(objectNumber(1), 0, kMiB)}));
   }
   for (int i = 0; i < 20; ++i) {
     auto reply = writer.call(writer.request(BulkOp::kRead, {extentOf(objectNumber(1), 0, kMiB)}));

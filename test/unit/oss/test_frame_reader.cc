@@ -61,7 +61,8 @@ std::vector<uint64_t> feed(FrameReader& reader, const Bytes& stream, test::Rando
         reader.setPayload(payload);
         break;
       case Step::kFrame:
-        for (auto byte : payload) REQUIRE(byte == static_cast<std::byte>(reader.header().requestId));
+        for (auto byte : payload)
+          REQUIRE(byte == static_cast<std::byte>(reader.header().requestId));
         ids.push_back(reader.header().requestId);
         break;
       case Step::kBroken:

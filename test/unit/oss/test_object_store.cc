@@ -250,9 +250,7 @@ class RandomOperations {
     uint64_t at = random_() % (random_() % 8 == 0 ? kSpanBytes : 8 * kBlockBytes);
     return random_() % 3 == 0 ? at / kBlockBytes * kBlockBytes : at;
   }
-  uint64_t length() {
-    return 1 + random_() % (random_() % 2 == 0 ? 3 * kBlockBytes : 2000);
-  }
+  uint64_t length() { return 1 + random_() % (random_() % 2 == 0 ? 3 * kBlockBytes : 2000); }
 
   void write(ObjectId id, Model& model) {
     uint64_t at = position();
