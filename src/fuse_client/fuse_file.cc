@@ -67,7 +67,7 @@ void create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, fu
   bool tell = !client.coherence().mayCache();
   op.opening = writing ? Opening::kWriting : tell ? Opening::kReading : Opening::kNot;
   auto groups = op.mode & S_ISGID ? Request::Groups::kYes : Request::Groups::kNo;
-  client.mds().execute(request->identity(groups), op, [=, info = *file](Result<Outcome> outcome) {
+  request->execute(request->identity(groups), op, [=, info = *file](Result<Outcome> outcome) {
     auto& client = request->client();
     client.inodes().forgetState(op.parent);
     if (!outcome) {

@@ -97,10 +97,9 @@ void readlink(fuse_req_t req, fuse_ino_t id) {
 
 void makeNode(fuse_req_t req, CreateOp op) {
   auto request = Request::begin(req);
-  auto& client = request->client();
   auto parent = op.parent;
   auto groups = op.mode & S_ISGID ? Request::Groups::kYes : Request::Groups::kNo;
-  client.mds().execute(request->identity(groups), std::move(op), [request, parent](Result<Outcome> outcome) {
+  request->execute(request->identity(groups), std::move(op), [request, parent](Result<Outcome> outcome) {
     auto& inodes = request->client().inodes();
     inodes.forgetState(parent);
     if (!outcome) return request->error(outcome.error().code());
@@ -126,9 +125,8 @@ void symlink(fuse_req_t req, const char* target, fuse_ino_t parent, const char* 
 
 void link(fuse_req_t req, fuse_ino_t id, fuse_ino_t newParent, const char* name) {
   auto request = Request::begin(req);
-  auto& client = request->client();
   LinkOp op{.inode = InodeId{id}, .parent = InodeId{newParent}, .name = name};
-  client.mds().execute(request->identity(), op, [request, parent = op.parent](Result<Outcome> outcome) {
+  request->execute(request->identity(), op, [request, parent = op.parent](Result<Outcome> outcome) {
     auto& inodes = request->client().inodes();
     inodes.forgetState(parent);
     if (!outcome) return request->error(outcome.error().code());
@@ -167,8 +165,7 @@ void removeName(fuse_req_t req, fuse_ino_t parent, const char* name) {
   Op op{.parent = InodeId{parent}, .name = name, .keepOpen = {}};
   withOpenInodes(request, op.parent, op.name, [request, op](std::vector<InodeId> open) mutable {
     op.keepOpen = std::move(open);
-    auto& client = request->client();
-    client.mds().execute(request->identity(), op, [request, parent = op.parent](Result<Outcome> outcome) {
+    request->execute(request->identity(), op, [request, parent = op.parent](Result<Outcome> outcome) {
       request->client().inodes().forgetState(parent);
       if (outcome) noteUnlinked(request->client(), *outcome);
       request->error(outcome.errnoOrZero());
@@ -188,8 +185,7 @@ void rename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t newP
               .exchange = (flags & RENAME_EXCHANGE) != 0};
   withOpenInodes(request, op.newParent, op.newName, [request, op](std::vector<InodeId> open) mutable {
     op.keepOpen = std::move(open);
-    auto& client = request->client();
-    client.mds().execute(request->identity(), op, [request, op](Result<Outcome> outcome) {
+    request->execute(request->identity(), op, [request, op](Result<Outcome> outcome) {
       auto& inodes = request->client().inodes();
       inodes.forgetState(op.parent);
       inodes.forgetState(op.newParent);

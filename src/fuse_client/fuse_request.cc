@@ -70,6 +70,17 @@ Identity Request::identity(Groups groups) const {
   return result;
 }
 
+void Request::execute(Identity identity, Operation op, Answer<Outcome> answer) {
+  auto run = [self = shared_from_this(), answer = std::move(answer)](Result<Outcome> outcome) {
+    bool late = self->answered() && outcome.ok();
+    answer(std::move(outcome));
+    if (!late) return;
+    self->client_.inodes().forgetAll();
+    self->client_.invalidator().invalidateAll([] {});
+  };
+  client_.mds().execute(std::move(identity), std::move(op), std::move(run));
+}
+
 void Request::error(int code) {
   if (claim()) fuse_reply_err(request_, code);
 }

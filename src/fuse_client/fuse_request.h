@@ -49,6 +49,10 @@ class Request : public std::enable_shared_from_this<Request> {
   // size 0: only how long it is.
   void xattr(const std::string& value, size_t size);
 
+  // Runs a change for this request. If the caller is gone when the answer comes, so is the kernel's lock on the name:
+  // it may have looked meanwhile and remember what is true no more, so it is made to forget.
+  void execute(Identity identity, Operation op, Answer<Outcome> answer);
+
   fuse_req_t raw() { return request_; }
 
  private:

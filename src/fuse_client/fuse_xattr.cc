@@ -67,7 +67,7 @@ void change(const RequestPtr& request, InodeId id, Operation op) {
     inode->xattrsChangedAt = inodes.tick();
   };
   touched();
-  client.mds().execute(request->identity(), std::move(op), [request, inode, touched](Result<Outcome> outcome) {
+  request->execute(request->identity(), std::move(op), [request, inode, touched](Result<Outcome> outcome) {
     touched();
     if (outcome && outcome->node) request->client().inodes().takeChange(*inode, *outcome->node);
     request->error(outcome.errnoOrZero());

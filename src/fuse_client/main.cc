@@ -67,7 +67,7 @@ int serve(const MountOptions& options, Daemon& daemon) {
   auto complaints = dup(STDERR_FILENO);  // of mounting: to the caller, whatever the log is
   openLog(options, daemon);
   auto fail = [&](const std::string& reason) {
-    spdlog::error("{}", reason);
+    if (!options.logFile.empty()) spdlog::error("{}", reason);
     dup2(complaints, STDERR_FILENO);
     daemon.failed(reason);
   };

@@ -17,6 +17,10 @@ constexpr auto kRetryDelayMax = 1 * kj::SECONDS;
 
 const char* words(const kj::Exception& exception) { return exception.getDescription().cStr(); }
 
+[[noreturn]] void refuse(kj::String reason) {
+  kj::throwFatalException(kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__, kj::mv(reason)));
+}
+
 std::string nameOf(const HostPort& server) { return server.host + ":" + std::to_string(server.port); }
 
 }  // namespace
@@ -113,10 +117,10 @@ kj::Promise<kj::Own<MdsSession::Connection>> MdsSession::connectTo(const HostPor
   auto request = connection->mds.helloRequest();
   request.setProtocolVersion(rpc::PROTOCOL_VERSION);
   auto hello = co_await timer_.timeoutAfter(kConnectPatience, request.send());
-  KJ_REQUIRE(hello.getProtocolVersion() == rpc::PROTOCOL_VERSION, "it speaks another version of the protocol",
-             hello.getProtocolVersion(), rpc::PROTOCOL_VERSION);
-  KJ_REQUIRE(hello.getFsname() == options_.fsname.c_str(), "it serves another file system",
-             hello.getFsname());
+  if (hello.getProtocolVersion() != rpc::PROTOCOL_VERSION)
+    refuse(kj::str("it speaks version ", hello.getProtocolVersion(), " of the protocol, not ", rpc::PROTOCOL_VERSION));
+  if (hello.getFsname() != options_.fsname.c_str())
+    refuse(kj::str("it serves the file system '", hello.getFsname(), "', not '", options_.fsname.c_str(), "'"));
   co_return kj::mv(connection);
 }
 
@@ -141,8 +145,8 @@ kj::Promise<void> MdsSession::openSession(Connection& connection) {
       sessionId_ = epoch_ = 0;
       continue;
     }
-    KJ_REQUIRE(opened.getError() == 0, "it refused the session", strerror(opened.getError()),
-               opened.getMessage());
+    if (opened.getError() != 0)
+      refuse(kj::str("it refuses the session: ", strerror(opened.getError()), " (", opened.getMessage(), ")"));
     adopt(connection, opened, fresh);
     co_return;
   }

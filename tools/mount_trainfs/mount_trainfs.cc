@@ -1,0 +1,90 @@
+// mount.trainfs: what mount(8) runs for `mount -t trainfs` (mount(8), "External helpers"). Translates its arguments
+// to those of trainfs-client, and becomes it.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr int kMountUsage = 1, kMountFailure = 32;  // mount(8), "Exit status"
+
+constexpr const char* kHelp =
+    "usage: mount.trainfs HOST[:PORT][,HOST...]:/FSNAME MOUNTPOINT [-sfnv] [-o OPTIONS]\n"
+    "Usually run by mount(8): mount -t trainfs HOST:/FSNAME MOUNTPOINT. See mount.trainfs(8).\n";
+
+struct Arguments {
+  std::vector<std::string> forClient;
+  bool fake = false;
+};
+
+int usage(const std::string& wrong) {
+  std::fprintf(stderr, "mount.trainfs: %s\n%s", wrong.c_str(), kHelp);
+  return kMountUsage;
+}
+
+// 0, or the status to end with. -f means "fake" here, and "foreground" to the client.
+int translate(int argc, char** argv, Arguments& arguments) {
+  int places = 0;
+  for (int i = 1; i < argc; ++i) {
+    std::string argument = argv[i];
+    if (argument == "-o" || argument == "-t" || argument == "-N") {
+      if (i + 1 == argc) return usage(argument + " takes a value");
+      std::string value = argv[++i];
+      if (argument == "-N") return usage("other mount namespaces (-N) are not supported");
+      if (argument == "-o") arguments.forClient.insert(arguments.forClient.end(), {"-o", value});
+    } else if (argument.starts_with('-') && argument.find_first_not_of("sfnv", 1) == argument.npos) {
+      for (char flag : argument.substr(1)) {
+        if (flag == 'f') arguments.fake = true;
+        if (flag == 's' || flag == 'v') arguments.forClient.push_back(std::string("-") + flag);
+      }
+    } else if (argument.starts_with('-')) {
+      return usage("unknown argument '" + argument + "'");
+    } else {
+      ++places;
+      arguments.forClient.push_back(argument);
+    }
+  }
+  return places == 2 ? 0 : usage("a source and a mount point are needed");
+}
+
+// From where this program was built, beside it, or from where both were installed; else wherever PATH has it.
+void becomeClient(std::vector<std::string> arguments) {
+  std::vector<char*> argv;
+  std::string name = "trainfs-client";
+  argv.push_back(name.data());
+  for (auto& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  char self[4096];
+  ssize_t length = readlink("/proc/self/exe", self, sizeof self);
+  if (length > 0) {
+    std::string directory(self, static_cast<size_t>(length));
+    directory.erase(directory.rfind('/'));
+    for (auto place : {"/../src/fuse_client/trainfs-client", "/trainfs-client"})
+      execv((directory + place).c_str(), argv.data());
+  }
+  execv(TRAINFS_CLIENT_INSTALLED, argv.data());
+  execvp(name.c_str(), argv.data());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 2 && (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0)) {
+    std::fputs(kHelp, stdout);
+    return 0;
+  }
+  if (argc == 2 && std::strcmp(argv[1], "--version") == 0) {
+    std::puts("mount.trainfs " TRAINFS_VERSION);
+    return 0;
+  }
+  Arguments arguments;
+  if (int status = translate(argc, argv, arguments); status != 0) return status;
+  if (arguments.fake) return 0;
+  becomeClient(arguments.forClient);
+  std::fprintf(stderr, "mount.trainfs: trainfs-client cannot be run: %s\n", std::strerror(errno));
+  return kMountFailure;
+}
