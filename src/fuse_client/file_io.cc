@@ -198,34 +198,50 @@ void FileIo::grow(const InodePtr& inode, uint64_t sizeBytes) {
 void FileIo::setAttributes(InodePtr inode, Identity identity, SetAttrOp op, Answer<Inodes::Taken> answer) {
   if ((op.mask & (kSetSize | kSetMtime | kSetMtimeNow)) == 0)
     return setAttributesNow(inode, std::move(identity), op, std::move(answer));
-  // Alone on the inode: no report may be under way that carries an older mtime, no write across a new size.
+  // Alone on the inode: no write across a new size, and no report under way, whose older mtime could overtake this.
   inode->access->exclusive([=, this, answer = std::move(answer)](Pass pass) mutable {
-    auto finish = [answer = std::move(answer), pass = std::move(pass)](Result<Inodes::Taken> taken) {
-      answer(std::move(taken));
-    };
-    if ((op.mask & kSetSize) == 0) return setAttributesNow(inode, std::move(identity), op, std::move(finish));
-    attributes(inode, [=, this](Result<Inodes::Taken> taken) {
-      if (!taken) return finish(taken.error());
-      auto cuts = truncations(*inode, op.sizeBytes);
-      if (cuts.empty()) return setAttributesNow(inode, identity, op, finish);
-      data_.truncate(std::move(cuts), [=, this](Status status) {
-        if (!status) return finish(status.error());
-        setAttributesNow(inode, identity, op, finish);
-      });
+    inode->syncs->exclusive([=, this, answer = std::move(answer)](Pass syncPass) mutable {
+      auto finish = [answer = std::move(answer), pass = std::move(pass),
+                     syncPass = std::move(syncPass)](Result<Inodes::Taken> taken) { answer(std::move(taken)); };
+      if ((op.mask & kSetSize) == 0) return setAttributesNow(inode, std::move(identity), op, std::move(finish));
+      truncateThenSet(inode, std::move(identity), op, std::move(finish));
+    });
+  });
+}
+
+void FileIo::truncateThenSet(const InodePtr& inode, Identity identity, SetAttrOp op,
+                             Answer<Inodes::Taken> answer) {
+  attributes(inode, [=, this](Result<Inodes::Taken> taken) {
+    if (!taken) return answer(taken.error());
+    auto cuts = truncations(*inode, op.sizeBytes);
+    if (cuts.empty()) return setAttributesNow(inode, identity, op, answer);
+    data_.truncate(std::move(cuts), [=, this](Status status) {
+      if (!status) return answer(status.error());
+      setAttributesNow(inode, identity, op, answer);
     });
   });
 }
 
 void FileIo::setAttributesNow(const InodePtr& inode, Identity identity, SetAttrOp op,
                               Answer<Inodes::Taken> answer) {
+  Time unreported{};
+  if (op.mask & (kSetSize | kSetMtime | kSetMtimeNow)) {
+    // Taken back before it is asked for: a report that a recall sends meanwhile must not carry it.
+    std::lock_guard lock(inode->mutex);
+    unreported = std::exchange(inode->unreported.mtime, Time{});
+  }
   mds_.execute(std::move(identity), op, [=, this, answer = std::move(answer)](Result<Outcome> outcome) {
-    if (!outcome) return answer(outcome.error());
+    if (!outcome) {
+      std::unique_lock lock(inode->mutex);
+      if (inode->unreported.mtime == Time{}) inode->unreported.mtime = unreported;
+      lock.unlock();
+      return answer(outcome.error());
+    }
     if (!outcome->node) return answer(Errno(ESTALE));
     {
       std::lock_guard lock(inode->mutex);
       // From here on the MDS's word counts; what it was not told yet is only which objects exist.
       if (op.mask & kSetSize) inode->unreported.endBytes = 0;
-      if (op.mask & (kSetSize | kSetMtime | kSetMtimeNow)) inode->unreported.mtime = {};
       if (op.mask & kSetSize) inode->strayBytes = false;
     }
     answer(inodes_.takeChange(*inode, *outcome->node));

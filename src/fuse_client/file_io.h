@@ -62,6 +62,7 @@ class FileIo {
                 bool killPrivileges, Pass pass, Answer<size_t> answer);
   void wrote(const InodePtr& inode, const std::vector<WritePiece>& pieces, uint64_t offset, uint64_t end);
   void setAttributesNow(const InodePtr& inode, Identity identity, SetAttrOp op, Answer<Inodes::Taken> answer);
+  void truncateThenSet(const InodePtr& inode, Identity identity, SetAttrOp op, Answer<Inodes::Taken> answer);
   std::vector<ObjectTruncate> truncations(Inode& inode, uint64_t sizeBytes);
   void punchNow(const InodePtr& inode, FileRange range, bool extend, Answer<Done> answer);
   void grow(const InodePtr& inode, uint64_t sizeBytes);

@@ -23,6 +23,7 @@ InodeId Choices::newInode() {
 }
 
 Result<Layout> Choices::place(const Layout& layout) {
+  if (osts_.settling()) return striping::place(layout, {}, turn_);
   auto placed = striping::place(layout, osts_.space(), turn_++);
   if (!placed && placed.error() == Errno(ENOSPC)) return layout;
   return placed;

@@ -22,6 +22,7 @@ OstTable::OstTable(const View& view, kj::Timer& timer, const ServerOptions& opti
     Ost& ost = osts_[record.index];
     ost.record = record;
     ost.leaseUntil = timer_.now() + term_;
+    ost.awaited = true;
   }
 }
 
@@ -30,6 +31,7 @@ uint64_t OstTable::registered(OstRecord record, rpc::OssControl::Client control,
   ost.record = std::move(record);
   ost.stats = stats;
   ost.active = true;
+  ost.awaited = false;
   ost.control = kj::mv(control);
   ost.leaseUntil = timer_.now() + term_;
   ost.registration = ++registrations_;
@@ -56,8 +58,20 @@ void OstTable::lost(uint32_t index, uint64_t registration, const char* why) {
 }
 
 void OstTable::expire() {
-  for (auto& [index, ost] : osts_)
-    if (ost.active && ost.leaseUntil <= timer_.now()) deactivate(ost, "its lease ran out");
+  for (auto& [index, ost] : osts_) {
+    if (ost.leaseUntil > timer_.now()) continue;
+    if (ost.active) deactivate(ost, "its lease ran out");
+    if (std::exchange(ost.awaited, false)) changed_.notify();
+  }
+}
+
+bool OstTable::settling() const {
+  bool anyActive = false;
+  for (auto& [index, ost] : osts_) {
+    if (ost.awaited) return true;
+    anyActive |= ost.active;
+  }
+  return !anyActive;
 }
 
 const Ost* OstTable::find(uint32_t index) const {

@@ -29,6 +29,7 @@ struct Ost {
   OstRecord record;
   OstStats stats;
   bool active = false;
+  bool awaited = false;  // known from the store, not back yet, and not given up
   kj::Maybe<rpc::OssControl::Client> control;  // there while the OST is active
   // Until then the OST may go on serving the sessions that it knows, whether we reach it or not.
   kj::TimePoint leaseUntil = kj::origin<kj::TimePoint>();
@@ -56,6 +57,10 @@ class OstTable {
   uint64_t version() const { return version_; }
   ClusterMap map() const;
   std::vector<striping::OstSpace> space() const;
+  // Placement should wait for changed() and look again: no OST serves, or one that this server's former run
+  // knew has not come back yet and still may within a lease term. Without waiting, files made right after a
+  // restart would crowd onto the first OST that is back, or be told ENOSPC.
+  bool settling() const;
 
   // After every new map version.
   void onChange(std::function<void()> changed) { onChange_ = std::move(changed); }

@@ -20,7 +20,7 @@ Core::Core(Store& store, Log& log, kj::Timer& timer, ServerOptions given)
       reaper(store_, commands, osts, timer_, options),
       tasks_(kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this))),
       service({store_, commands, osts, sessions, recovery, reaper, timer_, options, *tasks_}),
-      operations({store_, log, choices, commands, sessions, names, glimpse, recovery, reaper}) {
+      operations({store_, log, choices, osts, commands, sessions, names, glimpse, recovery, reaper}) {
   osts.onChange([this] { service.pushMap(); });
   tasks_->add(service.run());
   tasks_->add(recovery.run());

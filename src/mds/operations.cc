@@ -256,6 +256,8 @@ kj::Promise<Status> Operations::release(std::shared_ptr<Session> session, InodeI
 
 kj::Promise<Result<Node>> Operations::instantiate(std::shared_ptr<Session> session, InodeId inode,
                                                   uint8_t component) {
+  // A pause for the writer instead of an error or a lopsided file; ends with the client's connection.
+  while (parts_.osts.settling()) co_await parts_.osts.changed();
   auto node = loadNode(*parts_.store.snapshot(), inode);
   if (!node) co_return node.error();
   if (!S_ISREG(node->attributes.mode) || component >= node->layout.components.size())

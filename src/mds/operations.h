@@ -36,6 +36,7 @@ class Operations {
     Store& store;
     Log& log;
     Choices& choices;
+    OstTable& osts;
     OwnCommands& commands;
     SessionTable& sessions;
     NamesInFlight& names;

@@ -227,6 +227,16 @@ std::vector<std::string> Client::list() {
 
 // ---- OSTs ----
 
+namespace {
+
+void fillStats(rpc::OstStats::Builder stats) {
+  stats.setTotalBytes(100 * kGiB);
+  stats.setFreeBytes(60 * kGiB);
+  stats.setAvailableBytes(50 * kGiB);
+}
+
+}  // namespace
+
 int OstClient::registerOst(const std::string& uuid) {
   connection_ = std::make_unique<Connection>(fixture_);
   auto request = connection_->mds.registerOstRequest();
@@ -235,10 +245,7 @@ int OstClient::registerOst(const std::string& uuid) {
   in.setIndex(index_);
   in.setUuid(uuid.empty() ? "uuid-" + std::to_string(index_) : uuid);
   in.initPorts(1).set(0, 7180 + index_);
-  auto stats = in.initStats();
-  stats.setTotalBytes(100 * kGiB);
-  stats.setFreeBytes(60 * kGiB);
-  stats.setAvailableBytes(50 * kGiB);
+  fillStats(in.initStats());
   request.setControl(kj::heap<FakeOst>(notes));
   auto response = request.send().wait(fixture_.io.waitScope);
   message = response.getMessage().cStr();
@@ -247,7 +254,9 @@ int OstClient::registerOst(const std::string& uuid) {
 }
 
 void OstClient::renew() {
-  KJ_ASSERT_NONNULL(lease_).renewRequest().send().wait(fixture_.io.waitScope);
+  auto request = KJ_ASSERT_NONNULL(lease_).renewRequest();
+  fillStats(request.initStats());
+  request.send().wait(fixture_.io.waitScope);
 }
 
 bool OstClient::checkSession(uint64_t session, uint32_t epoch) {

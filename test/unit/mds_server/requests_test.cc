@@ -1,6 +1,7 @@
 #include <sys/stat.h>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include "fixture.h"
 
@@ -233,21 +234,60 @@ TEST_CASE("a directory's layout is set, inherited and removed as an attribute") 
   CHECK(objectsOf(fixture, a.create("one")).size() == 1);
 }
 
-TEST_CASE("a file made without OSTs gets its chains before its first write") {
+namespace {
+
+auto instantiate(Client& client, InodeId file) {
+  auto request = KJ_ASSERT_NONNULL(client.session).instantiateRequest();
+  request.setInode(file.value);
+  return request.send();
+}
+
+}  // namespace
+
+TEST_CASE("a file made without OSTs waits for one before its first write, and gets its chains") {
   Fixture fixture;
   Client a(fixture, "a");
   a.open();
   auto file = a.create("f");
   CHECK(objectsOf(fixture, file).empty());
-  auto instantiate = [&] {
-    auto request = KJ_ASSERT_NONNULL(a.session).instantiateRequest();
-    request.setInode(file.value);
-    return request.send().wait(fixture.io.waitScope).getError();
-  };
-  CHECK(instantiate() == ENOSPC);
+  auto early = instantiate(a, file);
+  fixture.settle();
+  CHECK_FALSE(early.poll(fixture.io.waitScope));
   OstClient ost(fixture, 0);
   REQUIRE(ost.registerOst() == 0);
-  CHECK(instantiate() == 0);
-  CHECK(instantiate() == 0);
+  CHECK(early.wait(fixture.io.waitScope).getError() == 0);
+  CHECK(instantiate(a, file).wait(fixture.io.waitScope).getError() == 0);
+  CHECK(objectsOf(fixture, file).size() == 1);
+}
+
+TEST_CASE("after a restart placement waits for the OSTs that were there, but not for ever") {
+  // kill -9 of the MDS in a copy: writes were told ENOSPC while no OST had registered again.
+  Fixture fixture;
+  Client a(fixture, "a");
+  a.open();
+  OstClient first(fixture, 0), second(fixture, 1);
+  REQUIRE(first.registerOst() == 0);
+  REQUIRE(second.registerOst() == 0);
+  bool comesBack = GENERATE(true, false);
+  CAPTURE(comesBack);
+
+  fixture.restart();
+  a.resume({});
+  REQUIRE(first.registerOst() == 0);
+  auto file = a.create("f");
+  CHECK(objectsOf(fixture, file).empty());
+  auto waiting = instantiate(a, file);
+  fixture.settle();
+  CHECK_FALSE(waiting.poll(fixture.io.waitScope));
+  if (comesBack) {
+    REQUIRE(second.registerOst() == 0);
+  } else {
+    for (int second = 0; second < 15; ++second) {
+      first.renew();
+      a.renew();
+      fixture.advance(1 * kj::SECONDS);
+    }
+  }
+  CHECK(waiting.wait(fixture.io.waitScope).getError() == 0);
   CHECK(objectsOf(fixture, file).size() == 1);
 }
