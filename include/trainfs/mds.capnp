@@ -103,8 +103,10 @@ interface Session {
   renew @10 () -> (valid :Bool);
   end @11 () -> ();
 
-  instantiate @12 (inode :UInt64, component :UInt8) -> (error :UInt16, node :Node);
-  # Before the first write into a layout component: chooses its chains. Idempotent.
+  instantiate @12 (inode :UInt64, component :UInt8) -> (error :UInt16, node :Node)
+      $Cxx.allowCancellation;
+  # Before the first write into a layout component: chooses its chains. Idempotent. Waits while no OST serves,
+  # and after a restart for those that were there, at most for their term. Dropping the call ends the waiting.
 
   map @13 () -> (map :ClusterMap);
   # The present cluster map, for a client that met a stale chain before mapChanged came.

@@ -1,5 +1,7 @@
 #include "mds/lmdb_log.h"
 
+#include <kj/debug.h>
+
 #include <cstdlib>
 #include <utility>
 
@@ -17,7 +19,11 @@ LmdbLog::LmdbLog(Store& store) : store_(store), answering_(nullptr), writer_() {
 }
 
 LmdbLog::~LmdbLog() {
-  shared_.lockExclusive()->stopping = true;
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
   writer_.join();
 }
 
@@ -26,7 +32,11 @@ kj::Promise<Outcome> LmdbLog::append(Command command) {
     return KJ_EXCEPTION(OVERLOADED, "too many commands wait for the log", waiting_.size());
   auto answer = kj::newPromiseAndFulfiller<Outcome>();
   waiting_.push_back(kj::mv(answer.fulfiller));
-  shared_.lockExclusive()->queued.push_back(Entry{std::move(command), {}});
+  {
+    std::lock_guard lock(mutex_);
+    queued_.push_back(Entry{std::move(command), {}});
+  }
+  wake_.notify_one();
   return kj::mv(answer.promise);
 }
 
@@ -38,7 +48,8 @@ kj::Promise<void> LmdbLog::drain() {
 }
 
 uint64_t LmdbLog::commits() const {
-  return shared_.lockShared()->commits;
+  std::lock_guard lock(mutex_);
+  return commits_;
 }
 
 // ---- event loop ----
@@ -48,9 +59,9 @@ kj::Promise<void> LmdbLog::answerForever() {
     auto bell = kj::newPromiseAndCrossThreadFulfiller<void>();
     std::vector<Entry> done;
     {
-      auto shared = shared_.lockExclusive();
-      done.swap(shared->done);
-      if (done.empty()) shared->bell = kj::mv(bell.fulfiller);
+      std::lock_guard lock(mutex_);
+      done.swap(done_);
+      if (done.empty()) bell_ = kj::mv(bell.fulfiller);
     }
     for (auto& entry : done) answerOne(entry);
     if (waiting_.empty()) {
@@ -77,26 +88,24 @@ void LmdbLog::write() {
   std::vector<Entry> batch;
   while (takeBatch(batch)) {
     commitBatch(batch);
-    auto shared = shared_.lockExclusive();
-    for (auto& entry : batch) shared->done.push_back(std::move(entry));
-    KJ_IF_MAYBE (bell, shared->bell) {
+    std::lock_guard lock(mutex_);
+    for (auto& entry : batch) done_.push_back(std::move(entry));
+    KJ_IF_MAYBE (bell, bell_) {
       (*bell)->fulfill();
-      shared->bell = nullptr;
+      bell_ = nullptr;
     }
   }
 }
 
 bool LmdbLog::takeBatch(std::vector<Entry>& batch) {
   batch.clear();
-  return shared_.when(
-      [](const Shared& shared) { return shared.stopping || !shared.queued.empty(); },
-      [&](Shared& shared) {
-        while (!shared.queued.empty() && batch.size() < kLogBatchMax) {
-          batch.push_back(std::move(shared.queued.front()));
-          shared.queued.pop_front();
-        }
-        return !batch.empty();
-      });
+  std::unique_lock lock(mutex_);
+  wake_.wait(lock, [this] { return stopping_ || !queued_.empty(); });
+  while (!queued_.empty() && batch.size() < kLogBatchMax) {
+    batch.push_back(std::move(queued_.front()));
+    queued_.pop_front();
+  }
+  return !batch.empty();
 }
 
 // An apply() that throws leaves its transaction in an unknown state. Everything before it is
@@ -134,7 +143,8 @@ size_t LmdbLog::applyRange(std::vector<Entry>& batch, size_t begin, size_t end) 
                      e->getDescription().cStr());
     std::abort();
   }
-  ++shared_.lockExclusive()->commits;
+  std::lock_guard lock(mutex_);
+  ++commits_;
   return end;
 }
 

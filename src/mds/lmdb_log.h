@@ -5,9 +5,10 @@
 
 #include <kj/async.h>
 #include <kj/exception.h>
-#include <kj/mutex.h>
 
+#include <condition_variable>
 #include <deque>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -41,15 +42,6 @@ class LmdbLog final : public Log {
     Outcome outcome;
     kj::Maybe<kj::Exception> failure;
   };
-  struct Shared {
-    std::deque<Entry> queued;  // loop -> writer
-    std::vector<Entry> done;   // writer -> loop
-    bool stopping = false;
-    uint64_t commits = 0;
-    // Rung by the writer when `done` stops being empty: one hop between threads per batch.
-    kj::Maybe<kj::Own<kj::CrossThreadPromiseFulfiller<void>>> bell;
-  };
-
   // Writer thread.
   void write();
   bool takeBatch(std::vector<Entry>& batch);
@@ -61,7 +53,15 @@ class LmdbLog final : public Log {
   void answerOne(Entry& entry);
 
   Store& store_;
-  kj::MutexGuarded<Shared> shared_;
+  mutable std::mutex mutex_;      // over what follows, to waiting_
+  std::condition_variable wake_;  // of the writer
+  std::deque<Entry> queued_;      // loop -> writer
+  std::vector<Entry> done_;       // writer -> loop
+  bool stopping_ = false;
+  uint64_t commits_ = 0;
+  // Rung by the writer when done_ stops being empty: one hop between threads per batch.
+  kj::Maybe<kj::Own<kj::CrossThreadPromiseFulfiller<void>>> bell_;
+
   // Fulfillers in the order of the commands: they belong to the loop, the writer never touches
   // them.
   std::deque<kj::Own<kj::PromiseFulfiller<Outcome>>> waiting_;

@@ -1,6 +1,7 @@
 #include "mds/lmdb_log.h"
 
 #include <kj/async-io.h>
+#include <kj/debug.h>
 #include <sys/stat.h>
 
 #include <catch2/catch_test_macros.hpp>
