@@ -25,12 +25,16 @@ std::string nameOf(const HostPort& server) { return server.host + ":" + std::to_
 
 }  // namespace
 
-// What the MDS calls. Holds no state: the session does.
+// What the MDS calls.
 class MdsSession::Callback final : public rpc::ClientCallback::Server {
  public:
-  explicit Callback(MdsSession& session) : session_(session) {}
+  // `lastWord`: what this callback was told last of caching. A call may be delivered before the answer to the request
+  // that brought the callback to the MDS, though it was made after it: then it is the call that counts.
+  Callback(MdsSession& session, std::shared_ptr<std::optional<bool>> lastWord)
+      : session_(session), lastWord_(std::move(lastWord)) {}
 
   kj::Promise<void> recall(RecallContext context) override {
+    *lastWord_ = false;
     auto paf = kj::newPromiseAndFulfiller<void>();
     auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(paf.fulfiller));
     session_.events_.recalled([&inbox = session_.inbox_, fulfiller] {
@@ -41,6 +45,7 @@ class MdsSession::Callback final : public rpc::ClientCallback::Server {
     encodeOpens(opens, context.getResults().initOpens(opens.size()));
   }
   kj::Promise<void> mayCache(MayCacheContext) override {
+    *lastWord_ = true;
     session_.events_.mayCache();
     return kj::READY_NOW;
   }
@@ -51,6 +56,7 @@ class MdsSession::Callback final : public rpc::ClientCallback::Server {
 
  private:
   MdsSession& session_;
+  std::shared_ptr<std::optional<bool>> lastWord_;
 };
 
 MdsSession::MdsSession(const MdsClientOptions& options, MdsEvents& events, MdsInbox& inbox,
@@ -130,7 +136,8 @@ kj::Promise<void> MdsSession::openSession(Connection& connection) {
     auto request = call.initRequest();
     request.setFsname(options_.fsname);
     request.setClientName(options_.clientName);
-    request.setCallback(kj::heap<Callback>(*this));
+    auto lastWord = std::make_shared<std::optional<bool>>();
+    request.setCallback(kj::heap<Callback>(*this, lastWord));
     request.setResumeId(sessionId_);
     request.setResumeEpoch(epoch_);
     request.setReadOnly(options_.readOnly);
@@ -147,12 +154,12 @@ kj::Promise<void> MdsSession::openSession(Connection& connection) {
     }
     if (opened.getError() != 0)
       refuse(kj::str("it refuses the session: ", strerror(opened.getError()), " (", opened.getMessage(), ")"));
-    adopt(connection, opened, fresh);
+    adopt(connection, opened, fresh, lastWord->value_or(opened.getMayCache()));
     co_return;
   }
 }
 
-void MdsSession::adopt(Connection& connection, rpc::SessionOpened::Reader opened, bool fresh) {
+void MdsSession::adopt(Connection& connection, rpc::SessionOpened::Reader opened, bool fresh, bool mayCache) {
   auto map = decodeMap(opened.getMap());
   connection.session = opened.getSession();
   sessionId_ = opened.getId();
@@ -164,7 +171,7 @@ void MdsSession::adopt(Connection& connection, rpc::SessionOpened::Reader opened
   }
   connection_ = kj::addRef(connection);
   events_.mapChanged(std::move(map));
-  events_.sessionOpened(SessionId{sessionId_}, epoch_, fresh, opened.getMayCache());
+  events_.sessionOpened(SessionId{sessionId_}, epoch_, fresh, mayCache);
   if (onFirst_) {
     onFirst_(std::nullopt);
     onFirst_ = nullptr;

@@ -7,6 +7,7 @@
 #include <kj/timer.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,7 @@ class MdsSession final : private kj::TaskSet::ErrorHandler {
   kj::Promise<kj::Own<Connection>> findServer();
   kj::Promise<kj::Own<Connection>> connectTo(const HostPort& server);
   kj::Promise<void> openSession(Connection& connection);
-  void adopt(Connection& connection, rpc::SessionOpened::Reader opened, bool fresh);
+  void adopt(Connection& connection, rpc::SessionOpened::Reader opened, bool fresh, bool mayCache);
   kj::Promise<void> renewUntilLost(Connection& connection);
 
   kj::Promise<void> run(std::unique_ptr<MdsCall> call);
