@@ -8,8 +8,6 @@ namespace trainfs::client {
 
 namespace {
 
-constexpr uint64_t kAllocationBytes = 4096;  // what OSTs' file systems allocate in
-
 uint64_t roundUp(uint64_t bytes) { return (bytes + kAllocationBytes - 1) / kAllocationBytes * kAllocationBytes; }
 
 }  // namespace

@@ -20,12 +20,21 @@ std::shared_ptr<const Layout> withExisting(std::shared_ptr<const Layout> layout,
   return merged;
 }
 
+bool anyExists(const Layout& layout) {
+  return std::any_of(layout.components.begin(), layout.components.end(), [](const Component& component) {
+    return std::find(component.exists.begin(), component.exists.end(), true) != component.exists.end();
+  });
+}
+
 }  // namespace
 
 Attributes Inode::present() const {
   auto result = attributes;
   result.sizeBytes = std::max(result.sizeBytes, unreported.endBytes);
   if (unreported.mtime != Time{}) result.mtime = result.ctime = unreported.mtime;
+  // Not measured yet: as if there were no holes. Without blocks a file counts as one hole for some archivers.
+  if (result.usedBytes == 0 && layout && anyExists(*layout))
+    result.usedBytes = (result.sizeBytes + kAllocationBytes - 1) / kAllocationBytes * kAllocationBytes;
   return result;
 }
 

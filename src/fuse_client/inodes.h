@@ -40,6 +40,9 @@ struct Unreported {
   bool any() const { return changes != reported; }
 };
 
+// What OSTs' file systems allocate in.
+inline constexpr uint64_t kAllocationBytes = 4096;
+
 struct Inode {
   explicit Inode(InodeId inode) : id(inode) {}
   const InodeId id;
