@@ -6,7 +6,9 @@
 
 namespace trainfs::client {
 
-BufferPool::BufferPool(size_t bufferBytes) : bufferBytes_(bufferBytes) { free_.reserve(kBuffersMax); }
+BufferPool::BufferPool(size_t bufferBytes) : bufferBytes_(bufferBytes) {
+  free_.reserve(kBuffersMax);
+}
 
 BufferPool::~BufferPool() {
   for (auto* memory : free_) munmap(memory, bufferBytes_);
@@ -19,14 +21,17 @@ std::byte* BufferPool::takeLocked() {
     return memory;
   }
   if (made_ == kBuffersMax) return nullptr;
-  void* memory = mmap(nullptr, bufferBytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      mmap(nullptr, bufferBytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   ++made_;
   return static_cast<std::byte*>(memory);
 }
 
 BufferPool::Buffer BufferPool::wrap(std::byte* memory, bool forRead) {
-  return Buffer(memory, [pool = shared_from_this(), forRead](std::byte* returned) { pool->give(returned, forRead); });
+  return Buffer(memory, [pool = shared_from_this(), forRead](std::byte* returned) {
+    pool->give(returned, forRead);
+  });
 }
 
 BufferPool::Buffer BufferPool::take() {

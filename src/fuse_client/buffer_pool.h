@@ -1,5 +1,6 @@
-// Buffers for bulk data between the kernel and the data workers, page aligned, all of one size, at most kBuffersMax of
-// them. Any thread. The newest returned is handed out first: its pages are in the cache.
+// Buffers for bulk data between the kernel and the data workers, page aligned, all of one size, at
+// most kBuffersMax of them. Any thread. The newest returned is handed out first: its pages are in
+// the cache.
 #pragma once
 
 #include <condition_variable>
@@ -15,7 +16,8 @@ namespace trainfs::client {
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
   static constexpr size_t kBuffersMax = 512;
-  // Of these only so many may be held by reads, so that there are always some to receive requests into.
+  // Of these only so many may be held by reads, so that there are always some to receive requests
+  // into.
   static constexpr size_t kReadBuffersMax = 384;
 
   using Buffer = std::shared_ptr<std::byte>;  // goes back to the pool with its last reference

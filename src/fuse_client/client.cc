@@ -39,7 +39,9 @@ Client::~Client() {
 
 // ---- what the MDS says ----
 
-void Client::mapChanged(ClusterMap map) { data_->setMap(std::move(map)); }
+void Client::mapChanged(ClusterMap map) {
+  data_->setMap(std::move(map));
+}
 
 void Client::sessionOpened(SessionId session, uint32_t epoch, bool fresh, bool mayCache) {
   data_->setSession(session, epoch);
@@ -65,7 +67,8 @@ void Client::loseChanges() {
     std::unique_lock lock(inode->mutex);
     if (inode->unreported.any()) {
       inode->lostChanges = true;
-      inode->unreported = {.changes = inode->unreported.changes, .reported = inode->unreported.changes};
+      inode->unreported = {.changes = inode->unreported.changes,
+                           .reported = inode->unreported.changes};
       ++lost;
     }
     inode->toldWriting = inode->writers != 0;
@@ -74,18 +77,24 @@ void Client::loseChanges() {
   }
   inodes_.forgetAll();
   if (lost != 0)
-    spdlog::error("{} files had unreported changes when the session ended: EIO at their next fsync or close", lost);
+    spdlog::error(
+        "{} files had unreported changes when the session ended: EIO at their next fsync or close",
+        lost);
 }
 
 void Client::recalled(std::function<void()> done) {
   coherence_.forbid();
   inodes_.forgetAll();
-  reportAll(MdsClient::Urgency::kUrgent, [this, done = std::move(done)] { invalidator_.invalidateAll(done); });
+  reportAll(MdsClient::Urgency::kUrgent,
+            [this, done = std::move(done)] { invalidator_.invalidateAll(done); });
 }
 
-void Client::mayCache() { allowCaching(); }
+void Client::mayCache() {
+  allowCaching();
+}
 
-// While others could change things, cached handles of old may have filled the page cache again: begin anew.
+// While others could change things, cached handles of old may have filled the page cache again:
+// begin anew.
 void Client::allowCaching() {
   auto version = coherence_.version();
   inodes_.forgetAll();
@@ -95,7 +104,8 @@ void Client::allowCaching() {
 // ---- reports ----
 
 void Client::reportAll(MdsClient::Urgency urgency, std::function<void()> done) {
-  auto all = std::shared_ptr<void>(nullptr, [done = std::move(done)](void*) { done(); });  // after the last
+  auto all = std::shared_ptr<void>(nullptr,
+                                   [done = std::move(done)](void*) { done(); });  // after the last
   for (auto& inode : inodes_.unreported()) {
     auto reported = [all](Status) {};
     if (urgency == MdsClient::Urgency::kUrgent)
@@ -118,7 +128,8 @@ void Client::reportNowAndThen() {
 
 bool Client::finish(std::chrono::milliseconds patience) {
   invalidator_.setSession(nullptr);
-  // Last reports may still wait for their turn: those that are on their way are seen as unreported, too.
+  // Last reports may still wait for their turn: those that are on their way are seen as unreported,
+  // too.
   auto deadline = std::chrono::steady_clock::now() + patience;
   for (auto left = inodes_.unreported(); !left.empty(); left = inodes_.unreported()) {
     auto finished = std::make_shared<bool>(false);
@@ -135,7 +146,8 @@ bool Client::finish(std::chrono::milliseconds patience) {
     }
   }
   auto rest = deadline - std::chrono::steady_clock::now();
-  return mds_->end(std::max(std::chrono::duration_cast<std::chrono::milliseconds>(rest), std::chrono::milliseconds(1)));
+  return mds_->end(std::max(std::chrono::duration_cast<std::chrono::milliseconds>(rest),
+                            std::chrono::milliseconds(1)));
 }
 
 }  // namespace trainfs::client

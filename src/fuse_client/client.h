@@ -1,4 +1,5 @@
-// One mount: the parts, and what happens between them when the MDS calls. Made by main; outlives the FUSE session.
+// One mount: the parts, and what happens between them when the MDS calls. Made by main; outlives
+// the FUSE session.
 #pragma once
 
 #include <condition_variable>
@@ -10,10 +11,10 @@
 #include "fuse_client/coherence.h"
 #include "fuse_client/data_client.h"
 #include "fuse_client/file_io.h"
-#include "fuse_client/kernel_features.h"
 #include "fuse_client/inodes.h"
 #include "fuse_client/interrupt_watch.h"
 #include "fuse_client/invalidator.h"
+#include "fuse_client/kernel_features.h"
 #include "fuse_client/mds_client.h"
 
 namespace trainfs::client {

@@ -1,4 +1,5 @@
-// Whether this client may rely on its caches and let the kernel rely on its own: only while it is alone. Any thread.
+// Whether this client may rely on its caches and let the kernel rely on its own: only while it is
+// alone. Any thread.
 #pragma once
 
 #include <atomic>
@@ -12,11 +13,12 @@ class Coherence {
   // "For ever", bounded by what the kernel can count in jiffies.
   static constexpr double kForeverSeconds = 10.0 * 365 * 86400;
 
-  // Held while an answer goes out that says how long the kernel may keep it. Once forbid() has returned, no answer
-  // is on its way any more that was made while caching was allowed.
+  // Held while an answer goes out that says how long the kernel may keep it. Once forbid() has
+  // returned, no answer is on its way any more that was made while caching was allowed.
   class Answering {
    public:
-    explicit Answering(Coherence& coherence) : lock_(coherence.mutex_), mayCache_(coherence.mayCache()) {}
+    explicit Answering(Coherence& coherence)
+        : lock_(coherence.mutex_), mayCache_(coherence.mayCache()) {}
     bool mayCache() const { return mayCache_; }
     double timeout() const { return mayCache_ ? kForeverSeconds : 0.0; }
 

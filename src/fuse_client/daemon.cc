@@ -56,7 +56,8 @@ void Daemon::ready(const std::string& logFile) {
   if (logFile.empty()) {
     auto level = spdlog::get_level();
     spdlog::set_default_logger(std::make_shared<spdlog::logger>(
-        "trainfs-client", std::make_shared<spdlog::sinks::syslog_sink_mt>("trainfs-client", LOG_PID, LOG_DAEMON, false)));
+        "trainfs-client", std::make_shared<spdlog::sinks::syslog_sink_mt>("trainfs-client", LOG_PID,
+                                                                          LOG_DAEMON, false)));
     spdlog::set_level(level);
     dup2(null, STDERR_FILENO);
   }

@@ -43,10 +43,11 @@ void FileIo::attributes(InodePtr inode, Answer<Inodes::Taken> answer) {
 
 // ---- reading ----
 
-void FileIo::read(InodePtr inode, uint64_t offset, std::span<std::byte> into, Answer<size_t> answer) {
+void FileIo::read(InodePtr inode, uint64_t offset, std::span<std::byte> into,
+                  Answer<size_t> answer) {
   inode->access->shared([=, this, answer = std::move(answer)](Pass pass) mutable {
-    attributes(inode, [=, this, answer = std::move(answer), pass = std::move(pass)](
-                          Result<Inodes::Taken> taken) mutable {
+    attributes(inode, [=, this, answer = std::move(answer),
+                       pass = std::move(pass)](Result<Inodes::Taken> taken) mutable {
       if (!taken) return answer(taken.error());
       readNow(inode, offset, into, std::move(pass), std::move(answer));
     });
@@ -87,16 +88,17 @@ void FileIo::readNow(const InodePtr& inode, uint64_t offset, std::span<std::byte
   // Sparse beyond the last component's end.
   if (covered < into.size()) std::memset(into.data() + covered, 0, into.size() - covered);
   if (pieces.empty()) return answer(into.size());
-  data_.read(std::move(pieces), [bytes = into.size(), answer = std::move(answer), pass](Status status) {
-    if (!status) return answer(status.error());
-    answer(bytes);
-  });
+  data_.read(std::move(pieces),
+             [bytes = into.size(), answer = std::move(answer), pass](Status status) {
+               if (!status) return answer(status.error());
+               answer(bytes);
+             });
 }
 
 // ---- writing ----
 
-void FileIo::write(InodePtr inode, uint64_t offset, std::span<const std::byte> data, bool killPrivileges,
-                   Answer<size_t> answer) {
+void FileIo::write(InodePtr inode, uint64_t offset, std::span<const std::byte> data,
+                   bool killPrivileges, Answer<size_t> answer) {
   inode->access->shared([=, this, answer = std::move(answer)](Pass pass) mutable {
     writeNow(inode, offset, data, killPrivileges, std::move(pass), std::move(answer));
   });
@@ -112,12 +114,13 @@ void FileIo::writeNow(const InodePtr& inode, uint64_t offset, std::span<const st
   if (!layout) return answer(Errno(EIO));
   auto plan = striping::split(inode->id, *layout, {offset, data.size()});
   if (plan.firstUninstantiated) {
-    mds_.instantiate(inode->id, *plan.firstUninstantiated,
-                     [=, this, answer = std::move(answer), pass = std::move(pass)](Result<Node> node) mutable {
-                       if (!node) return answer(node.error());
-                       inodes_.takeLayout(*inode, *node);
-                       writeNow(inode, offset, data, killPrivileges, std::move(pass), std::move(answer));
-                     });
+    mds_.instantiate(
+        inode->id, *plan.firstUninstantiated,
+        [=, this, answer = std::move(answer), pass = std::move(pass)](Result<Node> node) mutable {
+          if (!node) return answer(node.error());
+          inodes_.takeLayout(*inode, *node);
+          writeNow(inode, offset, data, killPrivileges, std::move(pass), std::move(answer));
+        });
     return;
   }
   if (plan.extents.empty()) return answer(data.empty() ? Result<size_t>(size_t{0}) : Errno(EFBIG));
@@ -169,7 +172,8 @@ void FileIo::wrote(const InodePtr& inode, const std::vector<WritePiece>& pieces,
       auto& object = piece.extent.object;
       inode->unsynced.emplace(object, piece.extent.chain);
       if (!inode->layout || object.component >= inode->layout->components.size() ||
-          object.generation != inode->layout->generation || exists(extended ? *extended : *inode->layout, object))
+          object.generation != inode->layout->generation ||
+          exists(extended ? *extended : *inode->layout, object))
         continue;
       if (!extended) extended = std::make_shared<Layout>(*inode->layout);
       extended->components[object.component].exists[object.stripe] = true;
@@ -195,15 +199,20 @@ void FileIo::grow(const InodePtr& inode, uint64_t sizeBytes) {
 
 // ---- attributes and size ----
 
-void FileIo::setAttributes(InodePtr inode, Identity identity, SetAttrOp op, Answer<Inodes::Taken> answer) {
+void FileIo::setAttributes(InodePtr inode, Identity identity, SetAttrOp op,
+                           Answer<Inodes::Taken> answer) {
   if ((op.mask & (kSetSize | kSetMtime | kSetMtimeNow)) == 0)
     return setAttributesNow(inode, std::move(identity), op, std::move(answer));
-  // Alone on the inode: no write across a new size, and no report under way, whose older mtime could overtake this.
+  // Alone on the inode: no write across a new size, and no report under way, whose older mtime
+  // could overtake this.
   inode->access->exclusive([=, this, answer = std::move(answer)](Pass pass) mutable {
     inode->syncs->exclusive([=, this, answer = std::move(answer)](Pass syncPass) mutable {
       auto finish = [answer = std::move(answer), pass = std::move(pass),
-                     syncPass = std::move(syncPass)](Result<Inodes::Taken> taken) { answer(std::move(taken)); };
-      if ((op.mask & kSetSize) == 0) return setAttributesNow(inode, std::move(identity), op, std::move(finish));
+                     syncPass = std::move(syncPass)](Result<Inodes::Taken> taken) {
+        answer(std::move(taken));
+      };
+      if ((op.mask & kSetSize) == 0)
+        return setAttributesNow(inode, std::move(identity), op, std::move(finish));
       truncateThenSet(inode, std::move(identity), op, std::move(finish));
     });
   });
@@ -230,26 +239,28 @@ void FileIo::setAttributesNow(const InodePtr& inode, Identity identity, SetAttrO
     std::lock_guard lock(inode->mutex);
     unreported = std::exchange(inode->unreported.mtime, Time{});
   }
-  mds_.execute(std::move(identity), op, [=, this, answer = std::move(answer)](Result<Outcome> outcome) {
-    if (!outcome) {
-      std::unique_lock lock(inode->mutex);
-      if (inode->unreported.mtime == Time{}) inode->unreported.mtime = unreported;
-      lock.unlock();
-      return answer(outcome.error());
-    }
-    if (!outcome->node) return answer(Errno(ESTALE));
-    {
-      std::lock_guard lock(inode->mutex);
-      // From here on the MDS's word counts; what it was not told yet is only which objects exist.
-      if (op.mask & kSetSize) inode->unreported.endBytes = 0;
-      if (op.mask & kSetSize) inode->strayBytes = false;
-    }
-    answer(inodes_.takeChange(*inode, *outcome->node));
-  });
+  mds_.execute(std::move(identity), op,
+               [=, this, answer = std::move(answer)](Result<Outcome> outcome) {
+                 if (!outcome) {
+                   std::unique_lock lock(inode->mutex);
+                   if (inode->unreported.mtime == Time{}) inode->unreported.mtime = unreported;
+                   lock.unlock();
+                   return answer(outcome.error());
+                 }
+                 if (!outcome->node) return answer(Errno(ESTALE));
+                 {
+                   std::lock_guard lock(inode->mutex);
+                   // From here on the MDS's word counts; what it was not told yet is only which
+                   // objects exist.
+                   if (op.mask & kSetSize) inode->unreported.endBytes = 0;
+                   if (op.mask & kSetSize) inode->strayBytes = false;
+                 }
+                 answer(inodes_.takeChange(*inode, *outcome->node));
+               });
 }
 
-// What is to be cut before the file may have that size: objects that reach beyond it. Growing cuts nothing, unless a
-// failed write may have left something behind the present end.
+// What is to be cut before the file may have that size: objects that reach beyond it. Growing cuts
+// nothing, unless a failed write may have left something behind the present end.
 std::vector<ObjectTruncate> FileIo::truncations(Inode& inode, uint64_t sizeBytes) {
   std::lock_guard lock(inode.mutex);
   uint64_t present = inode.present().sizeBytes;
@@ -270,8 +281,8 @@ std::vector<ObjectTruncate> FileIo::truncations(Inode& inode, uint64_t sizeBytes
 
 void FileIo::punch(InodePtr inode, FileRange range, bool extend, Answer<Done> answer) {
   inode->access->exclusive([=, this, answer = std::move(answer)](Pass pass) mutable {
-    attributes(inode, [=, this, answer = std::move(answer), pass = std::move(pass)](
-                          Result<Inodes::Taken> taken) mutable {
+    attributes(inode, [=, this, answer = std::move(answer),
+                       pass = std::move(pass)](Result<Inodes::Taken> taken) mutable {
       if (!taken) return answer(taken.error());
       punchNow(inode, range, extend, [answer, pass](Status status) { answer(status); });
     });
@@ -310,8 +321,8 @@ void FileIo::punchNow(const InodePtr& inode, FileRange range, bool extend, Answe
 
 void FileIo::extend(InodePtr inode, uint64_t sizeBytes, Answer<Done> answer) {
   inode->access->exclusive([=, this, answer = std::move(answer)](Pass pass) mutable {
-    attributes(inode, [=, this, answer = std::move(answer), pass = std::move(pass)](
-                          Result<Inodes::Taken> taken) {
+    attributes(inode, [=, this, answer = std::move(answer),
+                       pass = std::move(pass)](Result<Inodes::Taken> taken) {
       if (!taken) return answer(taken.error());
       grow(inode, sizeBytes);
       answer(Done{});

@@ -1,9 +1,10 @@
-// Reading and writing files: plans by striping, run by the DataClient, recorded in the inode, reported to the MDS.
-// Any thread; nothing here blocks. Answers run on the thread that got the last word: data worker or MDS thread, or
-// the caller's if nothing had to be asked.
+// Reading and writing files: plans by striping, run by the DataClient, recorded in the inode,
+// reported to the MDS. Any thread; nothing here blocks. Answers run on the thread that got the last
+// word: data worker or MDS thread, or the caller's if nothing had to be asked.
 //
-// Writes go through to the OSTs before they are answered. Size, mtime and which objects exist are kept here while
-// the file is being written, and reported in fsync, at the last close, when the MDS recalls, and every few seconds.
+// Writes go through to the OSTs before they are answered. Size, mtime and which objects exist are
+// kept here while the file is being written, and reported in fsync, at the last close, when the MDS
+// recalls, and every few seconds.
 #pragma once
 
 #include <span>
@@ -20,15 +21,22 @@ class FileIo {
   // Makes the kernel forget an inode's attributes, then runs the function.
   using ForgetMode = std::function<void(InodeId, std::function<void()>)>;
 
-  FileIo(MdsClient& mds, DataClient& data, Inodes& inodes, Coherence& coherence, ForgetMode forgetMode)
-      : mds_(mds), data_(data), inodes_(inodes), coherence_(coherence), forgetMode_(std::move(forgetMode)) {}
+  FileIo(MdsClient& mds, DataClient& data, Inodes& inodes, Coherence& coherence,
+         ForgetMode forgetMode)
+      : mds_(mds),
+        data_(data),
+        inodes_(inodes),
+        coherence_(coherence),
+        forgetMode_(std::move(forgetMode)) {}
 
   // Present attributes; the answer comes at once if this client may rely on what it knows.
   void attributes(InodePtr inode, Answer<Inodes::Taken> answer);
 
-  // `into` and `data` must stay valid until the answer. Fewer bytes than asked for: the end of the file.
+  // `into` and `data` must stay valid until the answer. Fewer bytes than asked for: the end of the
+  // file.
   void read(InodePtr inode, uint64_t offset, std::span<std::byte> into, Answer<size_t> answer);
-  // killPrivileges: the writer lacks CAP_FSETID, so set-user-ID and set-group-ID bits go before it is answered.
+  // killPrivileges: the writer lacks CAP_FSETID, so set-user-ID and set-group-ID bits go before it
+  // is answered.
   void write(InodePtr inode, uint64_t offset, std::span<const std::byte> data, bool killPrivileges,
              Answer<size_t> answer);
 
@@ -48,8 +56,8 @@ class FileIo {
   // Handles. The inode counts as open from the answer (or the call, for readers that need none) on.
   void open(InodePtr inode, bool writing, Answer<Done> answer);
   void close(InodePtr inode, bool writing);
-  // A name of it was removed, or something open here, maybe this, was replaced by a rename: when the last handle
-  // goes, the MDS is told, which keeps an unlinked file until then.
+  // A name of it was removed, or something open here, maybe this, was replaced by a rename: when
+  // the last handle goes, the MDS is told, which keeps an unlinked file until then.
   void noteUnlinked(const InodePtr& inode);
   void noteReplaced(InodeId inode);
 
@@ -60,14 +68,17 @@ class FileIo {
                Answer<size_t> answer);
   void writeNow(const InodePtr& inode, uint64_t offset, std::span<const std::byte> data,
                 bool killPrivileges, Pass pass, Answer<size_t> answer);
-  void wrote(const InodePtr& inode, const std::vector<WritePiece>& pieces, uint64_t offset, uint64_t end);
-  void setAttributesNow(const InodePtr& inode, Identity identity, SetAttrOp op, Answer<Inodes::Taken> answer);
-  void truncateThenSet(const InodePtr& inode, Identity identity, SetAttrOp op, Answer<Inodes::Taken> answer);
+  void wrote(const InodePtr& inode, const std::vector<WritePiece>& pieces, uint64_t offset,
+             uint64_t end);
+  void setAttributesNow(const InodePtr& inode, Identity identity, SetAttrOp op,
+                        Answer<Inodes::Taken> answer);
+  void truncateThenSet(const InodePtr& inode, Identity identity, SetAttrOp op,
+                       Answer<Inodes::Taken> answer);
   std::vector<ObjectTruncate> truncations(Inode& inode, uint64_t sizeBytes);
   void punchNow(const InodePtr& inode, FileRange range, bool extend, Answer<Done> answer);
   void grow(const InodePtr& inode, uint64_t sizeBytes);
-  void sendReport(const InodePtr& inode, bool stillWriting, uint64_t usedBytes, MdsClient::Urgency urgency,
-                  Answer<Done> answer);
+  void sendReport(const InodePtr& inode, bool stillWriting, uint64_t usedBytes,
+                  MdsClient::Urgency urgency, Answer<Done> answer);
   void reportLast(const InodePtr& inode, Pass pass);
   void measureUsed(const InodePtr& inode, std::function<void(uint64_t)> next);
   void releaseInTurn(const InodePtr& inode);

@@ -8,7 +8,9 @@ namespace trainfs::client {
 
 namespace {
 
-uint64_t roundUp(uint64_t bytes) { return (bytes + kAllocationBytes - 1) / kAllocationBytes * kAllocationBytes; }
+uint64_t roundUp(uint64_t bytes) {
+  return (bytes + kAllocationBytes - 1) / kAllocationBytes * kAllocationBytes;
+}
 
 }  // namespace
 
@@ -25,24 +27,29 @@ void FileIo::sendReport(const InodePtr& inode, bool stillWriting, uint64_t usedB
     op.killPrivileges = unreported.killPrivileges;
     upTo = unreported.changes;
   }
-  mds_.execute({}, std::move(op), [=, this, answer = std::move(answer)](Result<Outcome> outcome) {
-    // A file that is gone has nothing to be reported any more.
-    bool gone = !outcome && (outcome.error() == Errno(ENOENT) || outcome.error() == Errno(ESTALE));
-    if (!outcome && !gone) return answer(outcome.error());
-    {
-      std::lock_guard lock(inode->mutex);
-      auto& unreported = inode->unreported;
-      if (unreported.changes == upTo) unreported = {.changes = upTo, .reported = upTo};
-      // Not before: a server that starts anew is told of every writer whose last word it may not have.
-      if (!stillWriting) inode->toldWriting = false;
-      if (gone) {
-        inode->known = false;
-        inode->changedAt = inodes_.tick();
-      }
-    }
-    if (!gone && outcome->node) inodes_.takeChange(*inode, *outcome->node);
-    answer(Done{});
-  }, urgency);
+  mds_.execute(
+      {}, std::move(op),
+      [=, this, answer = std::move(answer)](Result<Outcome> outcome) {
+        // A file that is gone has nothing to be reported any more.
+        bool gone =
+            !outcome && (outcome.error() == Errno(ENOENT) || outcome.error() == Errno(ESTALE));
+        if (!outcome && !gone) return answer(outcome.error());
+        {
+          std::lock_guard lock(inode->mutex);
+          auto& unreported = inode->unreported;
+          if (unreported.changes == upTo) unreported = {.changes = upTo, .reported = upTo};
+          // Not before: a server that starts anew is told of every writer whose last word it may
+          // not have.
+          if (!stillWriting) inode->toldWriting = false;
+          if (gone) {
+            inode->known = false;
+            inode->changedAt = inodes_.tick();
+          }
+        }
+        if (!gone && outcome->node) inodes_.takeChange(*inode, *outcome->node);
+        answer(Done{});
+      },
+      urgency);
 }
 
 void FileIo::report(InodePtr inode, Answer<Done> answer) {
@@ -108,8 +115,8 @@ void FileIo::open(InodePtr inode, bool writing, Answer<Done> answer) {
       answer(Done{});
     });
   }
-  // Writers: after the last report of an earlier one, which says that nobody writes any more. That is the only
-  // report that says so, and the only one that is sent under exclusive access.
+  // Writers: after the last report of an earlier one, which says that nobody writes any more. That
+  // is the only report that says so, and the only one that is sent under exclusive access.
   auto told = [=, this](Pass pass) {
     {
       std::unique_lock lock(inode->mutex);
@@ -159,22 +166,25 @@ void FileIo::reportLast(const InodePtr& inode, Pass pass) {
   {
     std::lock_guard lock(inode->mutex);
     if (inode->writers != 0) return;  // opened again meanwhile
-    // With nothing to say, the release says that nobody writes any more; but that waits for the readers.
+    // With nothing to say, the release says that nobody writes any more; but that waits for the
+    // readers.
     report = inode->unreported.any() || (inode->toldWriting && inode->handles != 0);
   }
   if (!report) return releaseIfClosed(inode, std::move(pass));
   measureUsed(inode, [=, this](uint64_t usedBytes) {
-    sendReport(inode, false, usedBytes, MdsClient::Urgency::kOrdinary, [=, this, pass = pass](Status status) {
-      if (!status) {
-        std::lock_guard lock(inode->mutex);
-        inode->lostChanges = true;
-      }
-      releaseIfClosed(inode, pass);
-    });
+    sendReport(inode, false, usedBytes, MdsClient::Urgency::kOrdinary,
+               [=, this, pass = pass](Status status) {
+                 if (!status) {
+                   std::lock_guard lock(inode->mutex);
+                   inode->lostChanges = true;
+                 }
+                 releaseIfClosed(inode, pass);
+               });
   });
 }
 
-// Allocated bytes: from the size where no hole can be, else from the OSTs. 0: they could not be asked.
+// Allocated bytes: from the size where no hole can be, else from the OSTs. 0: they could not be
+// asked.
 void FileIo::measureUsed(const InodePtr& inode, std::function<void(uint64_t)> next) {
   std::vector<ObjectRef> refs;
   uint64_t used = 0;
@@ -217,8 +227,8 @@ void FileIo::noteReplaced(InodeId id) {
   releaseInTurn(inode);
 }
 
-// Tells the MDS that no handle is left, if it was told of one or keeps the unlinked file for this client. Under
-// exclusive access until it is answered, so that it cannot undo the next open.
+// Tells the MDS that no handle is left, if it was told of one or keeps the unlinked file for this
+// client. Under exclusive access until it is answered, so that it cannot undo the next open.
 void FileIo::releaseIfClosed(const InodePtr& inode, Pass pass) {
   {
     std::lock_guard lock(inode->mutex);

@@ -1,8 +1,8 @@
 // FUSE handlers for reading directories.
 //
-// A page of entries is kept with the handle, so that several small requests of the kernel take one question to the
-// MDS. It is used only while nothing in the directory has changed here: READDIRPLUS makes names in the kernel, and a
-// name that was removed meanwhile must not come back.
+// A page of entries is kept with the handle, so that several small requests of the kernel take one
+// question to the MDS. It is used only while nothing in the directory has changed here: READDIRPLUS
+// makes names in the kernel, and a name that was removed meanwhile must not come back.
 #include <sys/stat.h>
 
 #include <cstring>
@@ -16,7 +16,8 @@ namespace trainfs::client {
 namespace {
 
 constexpr uint32_t kPageEntriesFirst = 128, kPageEntriesMax = 1024;
-constexpr uint64_t kCookieDot = 1, kCookieDotDot = 2;  // as telldir sees them; the MDS's are greater
+constexpr uint64_t kCookieDot = 1,
+                   kCookieDotDot = 2;  // as telldir sees them; the MDS's are greater
 
 struct DirHandle : OpenHandle {
   std::mutex mutex;
@@ -27,7 +28,9 @@ struct DirHandle : OpenHandle {
   uint32_t nextEntries = kPageEntriesFirst;
 };
 
-DirHandle& handleOf(fuse_file_info* file) { return *reinterpret_cast<DirHandle*>(file->fh); }
+DirHandle& handleOf(fuse_file_info* file) {
+  return *reinterpret_cast<DirHandle*>(file->fh);
+}
 
 void opendir(fuse_req_t req, fuse_ino_t id, fuse_file_info* file) {
   auto request = Request::begin(req, false);
@@ -52,7 +55,10 @@ void releasedir(fuse_req_t req, fuse_ino_t, fuse_file_info* file) {
 class DirReply {
  public:
   DirReply(RequestPtr request, size_t bytesMax, bool plus, Coherence::Answering& answering)
-      : request_(std::move(request)), client_(request_->client()), plus_(plus), answering_(answering) {
+      : request_(std::move(request)),
+        client_(request_->client()),
+        plus_(plus),
+        answering_(answering) {
     bytes_.resize(bytesMax);
   }
 
@@ -76,7 +82,9 @@ class DirReply {
   }
 
   bool add(const DirEntry& entry, InodeId directory, Instant askedAt) {
-    if (!plus_) return addPlain(entry.name.c_str(), entry.node.attributes.inode, entry.node.attributes.mode, entry.cookie);
+    if (!plus_)
+      return addPlain(entry.name.c_str(), entry.node.attributes.inode, entry.node.attributes.mode,
+                      entry.cookie);
     auto& inodes = client_.inodes();
     auto inode = inodes.obtain(entry.node.attributes.inode);
     auto taken = inodes.take(*inode, entry.node, askedAt);
@@ -87,8 +95,9 @@ class DirReply {
       param.entry_timeout = client_.nameTimeout();
       param.attr_timeout = taken.current ? Coherence::kForeverSeconds : 0.0;
     }
-    size_t size = fuse_add_direntry_plus(request_->raw(), bytes_.data() + used_, room(), entry.name.c_str(), &param,
-                                         static_cast<off_t>(entry.cookie));
+    size_t size =
+        fuse_add_direntry_plus(request_->raw(), bytes_.data() + used_, room(), entry.name.c_str(),
+                               &param, static_cast<off_t>(entry.cookie));
     if (size > room()) return false;
     used_ += size;
     inodes.setParent(*inode, directory);
@@ -151,7 +160,8 @@ bool pageIsCurrent(Client& client, DirHandle& handle) {
 }
 
 // Replies from the page, if it holds what follows `cookie`. handle.mutex held.
-bool replyFromPage(const RequestPtr& request, DirHandle& handle, size_t size, uint64_t cookie, bool plus) {
+bool replyFromPage(const RequestPtr& request, DirHandle& handle, size_t size, uint64_t cookie,
+                   bool plus) {
   auto entries = entriesAfter(handle, cookie);
   if (!entries || (entries->empty() && !handle.page.end)) return false;
   Coherence::Answering answering(request->client().coherence());
@@ -163,7 +173,8 @@ bool replyFromPage(const RequestPtr& request, DirHandle& handle, size_t size, ui
   return true;
 }
 
-void fetchPage(const RequestPtr& request, DirHandle& handle, size_t size, uint64_t cookie, bool plus) {
+void fetchPage(const RequestPtr& request, DirHandle& handle, size_t size, uint64_t cookie,
+               bool plus) {
   auto& client = request->client();
   uint64_t after = cookie <= kCookieDotDot ? 0 : cookie;
   auto askedAt = client.inodes().now();
@@ -177,7 +188,8 @@ void fetchPage(const RequestPtr& request, DirHandle& handle, size_t size, uint64
     handle.pageCookie = after;
     handle.pageAskedAt = askedAt;
     handle.havePage = true;
-    if (!replyFromPage(request, handle, size, cookie, plus)) request->error(EIO);  // an empty page that is not the end
+    if (!replyFromPage(request, handle, size, cookie, plus))
+      request->error(EIO);  // an empty page that is not the end
   });
 }
 
@@ -186,7 +198,9 @@ void readEntries(fuse_req_t req, size_t size, off_t offset, fuse_file_info* file
   auto& handle = handleOf(file);
   auto cookie = static_cast<uint64_t>(offset);
   std::lock_guard lock(handle.mutex);
-  if (pageIsCurrent(request->client(), handle) && replyFromPage(request, handle, size, cookie, plus)) return;
+  if (pageIsCurrent(request->client(), handle) &&
+      replyFromPage(request, handle, size, cookie, plus))
+    return;
   fetchPage(request, handle, size, cookie, plus);
 }
 
@@ -199,7 +213,9 @@ void readdirplus(fuse_req_t req, fuse_ino_t, size_t size, off_t offset, fuse_fil
 }
 
 // Every change of a directory was durable when it was answered.
-void fsyncdir(fuse_req_t req, fuse_ino_t, int, fuse_file_info*) { fuse_reply_err(req, 0); }
+void fsyncdir(fuse_req_t req, fuse_ino_t, int, fuse_file_info*) {
+  fuse_reply_err(req, 0);
+}
 
 }  // namespace
 

@@ -14,12 +14,17 @@ namespace trainfs::client {
 
 namespace {
 
-OpenHandle& handleOf(fuse_file_info* file) { return *reinterpret_cast<OpenHandle*>(file->fh); }
+OpenHandle& handleOf(fuse_file_info* file) {
+  return *reinterpret_cast<OpenHandle*>(file->fh);
+}
 
-bool isWriting(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
+bool isWriting(int flags) {
+  return (flags & O_ACCMODE) != O_RDONLY;
+}
 
-// The cache mode is fixed at open. Readers use the page cache, and keep what is in it; writers go past it, in
-// parallel, which drops the pages they overlap. While other clients are about, everything goes past it.
+// The cache mode is fixed at open. Readers use the page cache, and keep what is in it; writers go
+// past it, in parallel, which drops the pages they overlap. While other clients are about,
+// everything goes past it.
 void setCacheMode(fuse_file_info& file, bool writing, bool mayCache) {
   bool cached = !writing && mayCache;
   file.keep_cache = cached;
@@ -56,9 +61,11 @@ void open(fuse_req_t req, fuse_ino_t id, fuse_file_info* file) {
   });
 }
 
-// Always exclusively: if the file has come into being meanwhile, the kernel is told that it knows something stale,
-// looks the name up again and opens what is there, with its own checks of permission.
-void create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* file) {
+// Always exclusively: if the file has come into being meanwhile, the kernel is told that it knows
+// something stale, looks the name up again and opens what is there, with its own checks of
+// permission.
+void create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
+            fuse_file_info* file) {
   auto request = Request::begin(req);
   auto& client = request->client();
   bool writing = isWriting(file->flags);
@@ -107,14 +114,15 @@ void flush(fuse_req_t req, fuse_ino_t, fuse_file_info* file) {
   }
   if (lost) return request->error(EIO);
   if (!handle.writing || request->client().coherence().mayCache()) return request->error(0);
-  request->client().files().report(handle.inode,
-                                   [request](Status status) { request->error(status.errnoOrZero()); });
+  request->client().files().report(
+      handle.inode, [request](Status status) { request->error(status.errnoOrZero()); });
 }
 
 void fsync(fuse_req_t req, fuse_ino_t id, int, fuse_file_info*) {
   auto request = Request::begin(req);
   auto inode = request->client().inodes().obtain(InodeId{id});
-  request->client().files().sync(inode, [request](Status status) { request->error(status.errnoOrZero()); });
+  request->client().files().sync(
+      inode, [request](Status status) { request->error(status.errnoOrZero()); });
 }
 
 // ---- data ----
@@ -145,11 +153,13 @@ void read(fuse_req_t req, fuse_ino_t, size_t size, off_t offset, fuse_file_info*
   });
 }
 
-void write(fuse_req_t req, fuse_ino_t, const char* bytes, size_t size, off_t offset, fuse_file_info* file) {
+void write(fuse_req_t req, fuse_ino_t, const char* bytes, size_t size, off_t offset,
+           fuse_file_info* file) {
   auto request = Request::begin(req);
   auto& client = request->client();
   auto inode = handleOf(file).inode;
-  // The data stays where it was received until the OSTs have it: in the ring entry, or in the buffer taken over.
+  // The data stays where it was received until the OSTs have it: in the ring entry, or in the
+  // buffer taken over.
   auto buffer = fuse_req_is_uring(req) ? nullptr : ReceiveLoop::keepBuffer(bytes);
   std::span data(reinterpret_cast<const std::byte*>(bytes), size);
   bool kill = file->kill_suidgid != 0;
@@ -158,14 +168,16 @@ void write(fuse_req_t req, fuse_ino_t, const char* bytes, size_t size, off_t off
                        [request, inode, buffer, durable](Result<size_t> written) {
                          if (!written) return request->error(written.error().code());
                          if (!durable) return request->written(*written);
-                         request->client().files().sync(inode, [request, count = *written](Status status) {
-                           if (!status) return request->error(status.error().code());
-                           request->written(count);
-                         });
+                         request->client().files().sync(
+                             inode, [request, count = *written](Status status) {
+                               if (!status) return request->error(status.error().code());
+                               request->written(count);
+                             });
                        });
 }
 
-void fallocate(fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t length, fuse_file_info* file) {
+void fallocate(fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t length,
+               fuse_file_info* file) {
   auto request = Request::begin(req);
   auto& files = request->client().files();
   auto inode = handleOf(file).inode;

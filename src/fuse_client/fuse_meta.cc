@@ -12,7 +12,8 @@ namespace trainfs::client {
 
 namespace {
 
-// More open files than this and an unlink asks for the inode behind the name instead of naming all of them.
+// More open files than this and an unlink asks for the inode behind the name instead of naming all
+// of them.
 constexpr size_t kKeepOpenMax = 32;
 
 void lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
@@ -59,8 +60,10 @@ SetAttrOp decodeSetAttr(InodeId inode, const struct stat& attr, int valid) {
   };
   for (auto [fuseBit, bit] : kBits)
     if (valid & fuseBit) op.mask |= bit;
-  if (valid & FUSE_SET_ATTR_ATIME) op.mask |= valid & FUSE_SET_ATTR_ATIME_NOW ? kSetAtimeNow : kSetAtime;
-  if (valid & FUSE_SET_ATTR_MTIME) op.mask |= valid & FUSE_SET_ATTR_MTIME_NOW ? kSetMtimeNow : kSetMtime;
+  if (valid & FUSE_SET_ATTR_ATIME)
+    op.mask |= valid & FUSE_SET_ATTR_ATIME_NOW ? kSetAtimeNow : kSetAtime;
+  if (valid & FUSE_SET_ATTR_MTIME)
+    op.mask |= valid & FUSE_SET_ATTR_MTIME_NOW ? kSetMtimeNow : kSetMtime;
   op.mode = attr.st_mode & 07777;
   op.uid = attr.st_uid;
   op.gid = attr.st_gid;
@@ -79,9 +82,11 @@ void setattr(fuse_req_t req, fuse_ino_t id, struct stat* attr, int valid, fuse_f
     if (!taken) return request->error(taken.error().code());
     request->attributes(*taken);
   };
-  if (op.mask == 0) return client.files().attributes(inode, done);  // a ctime of the kernel's own: ours is better
+  if (op.mask == 0)
+    return client.files().attributes(inode, done);  // a ctime of the kernel's own: ours is better
   // The set-group-ID bit depends on the caller's groups.
-  auto groups = (op.mask & kSetMode) && (op.mode & S_ISGID) ? Request::Groups::kYes : Request::Groups::kNo;
+  auto groups =
+      (op.mask & kSetMode) && (op.mode & S_ISGID) ? Request::Groups::kYes : Request::Groups::kNo;
   client.files().setAttributes(inode, request->identity(groups), op, done);
 }
 
@@ -99,16 +104,17 @@ void makeNode(fuse_req_t req, CreateOp op) {
   auto request = Request::begin(req);
   auto parent = op.parent;
   auto groups = op.mode & S_ISGID ? Request::Groups::kYes : Request::Groups::kNo;
-  request->execute(request->identity(groups), std::move(op), [request, parent](Result<Outcome> outcome) {
-    auto& inodes = request->client().inodes();
-    inodes.forgetState(parent);
-    if (!outcome) return request->error(outcome.error().code());
-    if (!outcome->node) return request->error(EIO);
-    auto inode = inodes.obtain(outcome->node->attributes.inode);
-    auto taken = inodes.takeChange(*inode, *outcome->node);
-    inodes.setParent(*inode, parent);
-    request->entry(inode, taken);
-  });
+  request->execute(request->identity(groups), std::move(op),
+                   [request, parent](Result<Outcome> outcome) {
+                     auto& inodes = request->client().inodes();
+                     inodes.forgetState(parent);
+                     if (!outcome) return request->error(outcome.error().code());
+                     if (!outcome->node) return request->error(EIO);
+                     auto inode = inodes.obtain(outcome->node->attributes.inode);
+                     auto taken = inodes.takeChange(*inode, *outcome->node);
+                     inodes.setParent(*inode, parent);
+                     request->entry(inode, taken);
+                   });
 }
 
 void mknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
@@ -120,7 +126,8 @@ void mkdir(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode) {
 }
 
 void symlink(fuse_req_t req, const char* target, fuse_ino_t parent, const char* name) {
-  makeNode(req, {.parent = InodeId{parent}, .name = name, .mode = S_IFLNK | 0777, .target = target});
+  makeNode(req,
+           {.parent = InodeId{parent}, .name = name, .mode = S_IFLNK | 0777, .target = target});
 }
 
 void link(fuse_req_t req, fuse_ino_t id, fuse_ino_t newParent, const char* name) {
@@ -143,11 +150,13 @@ void withOpenInodes(const RequestPtr& request, InodeId parent, const std::string
                     std::function<void(std::vector<InodeId>)> next) {
   auto& client = request->client();
   if (auto all = client.inodes().openInodes(kKeepOpenMax)) return next(std::move(*all));
-  client.mds().lookup(parent, name, [&inodes = client.inodes(), next = std::move(next)](Result<Node> node) {
-    std::vector<InodeId> open;
-    if (node && inodes.isOpen(node->attributes.inode)) open.push_back(node->attributes.inode);
-    next(std::move(open));
-  });
+  client.mds().lookup(parent, name,
+                      [&inodes = client.inodes(), next = std::move(next)](Result<Node> node) {
+                        std::vector<InodeId> open;
+                        if (node && inodes.isOpen(node->attributes.inode))
+                          open.push_back(node->attributes.inode);
+                        next(std::move(open));
+                      });
 }
 
 // The inode that lost a name, if it lives on.
@@ -165,16 +174,17 @@ void removeName(fuse_req_t req, fuse_ino_t parent, const char* name) {
   Op op{.parent = InodeId{parent}, .name = name, .keepOpen = {}};
   withOpenInodes(request, op.parent, op.name, [request, op](std::vector<InodeId> open) mutable {
     op.keepOpen = std::move(open);
-    request->execute(request->identity(), op, [request, parent = op.parent](Result<Outcome> outcome) {
-      request->client().inodes().forgetState(parent);
-      if (outcome) noteUnlinked(request->client(), *outcome);
-      request->error(outcome.errnoOrZero());
-    });
+    request->execute(request->identity(), op,
+                     [request, parent = op.parent](Result<Outcome> outcome) {
+                       request->client().inodes().forgetState(parent);
+                       if (outcome) noteUnlinked(request->client(), *outcome);
+                       request->error(outcome.errnoOrZero());
+                     });
   });
 }
 
-void rename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t newParent, const char* newName,
-            unsigned flags) {
+void rename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t newParent,
+            const char* newName, unsigned flags) {
   auto request = Request::begin(req);
   if (flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE)) return request->error(EINVAL);
   RenameOp op{.parent = InodeId{parent},
@@ -183,27 +193,29 @@ void rename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t newP
               .newName = newName,
               .noReplace = (flags & RENAME_NOREPLACE) != 0,
               .exchange = (flags & RENAME_EXCHANGE) != 0};
-  withOpenInodes(request, op.newParent, op.newName, [request, op](std::vector<InodeId> open) mutable {
-    op.keepOpen = std::move(open);
-    request->execute(request->identity(), op, [request, op](Result<Outcome> outcome) {
-      auto& inodes = request->client().inodes();
-      inodes.forgetState(op.parent);
-      inodes.forgetState(op.newParent);
-      if (!outcome) return request->error(outcome.error().code());
-      if (outcome->node) {
-        auto moved = inodes.obtain(outcome->node->attributes.inode);
-        inodes.takeChange(*moved, *outcome->node);
-        inodes.setParent(*moved, op.newParent);
-      }
-      // What was replaced or exchanged is not in the answer; what is known of it may be out of date.
-      for (auto id : op.keepOpen) request->client().files().noteReplaced(id);
-      if (op.exchange)
-        inodes.forgetAll();
-      else if (!op.noReplace)
-        inodes.forgetHardLinked();
-      request->error(0);
-    });
-  });
+  withOpenInodes(
+      request, op.newParent, op.newName, [request, op](std::vector<InodeId> open) mutable {
+        op.keepOpen = std::move(open);
+        request->execute(request->identity(), op, [request, op](Result<Outcome> outcome) {
+          auto& inodes = request->client().inodes();
+          inodes.forgetState(op.parent);
+          inodes.forgetState(op.newParent);
+          if (!outcome) return request->error(outcome.error().code());
+          if (outcome->node) {
+            auto moved = inodes.obtain(outcome->node->attributes.inode);
+            inodes.takeChange(*moved, *outcome->node);
+            inodes.setParent(*moved, op.newParent);
+          }
+          // What was replaced or exchanged is not in the answer; what is known of it may be out of
+          // date.
+          for (auto id : op.keepOpen) request->client().files().noteReplaced(id);
+          if (op.exchange)
+            inodes.forgetAll();
+          else if (!op.noReplace)
+            inodes.forgetHardLinked();
+          request->error(0);
+        });
+      });
 }
 
 }  // namespace

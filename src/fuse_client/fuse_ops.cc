@@ -28,10 +28,11 @@ constexpr Feature kWanted[] = {
     {FUSE_CAP_EXPORT_SUPPORT, "export_support"},
     {FUSE_CAP_CACHE_SYMLINKS, "cache_symlinks"},
 };
-// Each would break something: stale bytes (library defaults), sizes that the kernel owns, O_TRUNC without SETATTR,
-// locks that this client does not keep.
-constexpr uint64_t kUnwanted[] = {FUSE_CAP_AUTO_INVAL_DATA, FUSE_CAP_WRITEBACK_CACHE, FUSE_CAP_ATOMIC_O_TRUNC,
-                                  FUSE_CAP_POSIX_LOCKS,     FUSE_CAP_FLOCK_LOCKS,     FUSE_CAP_SPLICE_READ,
+// Each would break something: stale bytes (library defaults), sizes that the kernel owns, O_TRUNC
+// without SETATTR, locks that this client does not keep.
+constexpr uint64_t kUnwanted[] = {FUSE_CAP_AUTO_INVAL_DATA, FUSE_CAP_WRITEBACK_CACHE,
+                                  FUSE_CAP_ATOMIC_O_TRUNC,  FUSE_CAP_POSIX_LOCKS,
+                                  FUSE_CAP_FLOCK_LOCKS,     FUSE_CAP_SPLICE_READ,
                                   FUSE_CAP_SPLICE_WRITE};
 
 void init(void* userdata, fuse_conn_info* connection) {

@@ -10,7 +10,7 @@ namespace trainfs::client {
 
 namespace {
 
-constexpr uint32_t kGroupsMax = 65536;  // NGROUPS_MAX
+constexpr uint32_t kGroupsMax = 65536;         // NGROUPS_MAX
 constexpr uint32_t kPreferredBytes = 1 << 20;  // st_blksize
 
 }  // namespace
@@ -48,7 +48,9 @@ RequestPtr Request::begin(fuse_req_t raw, bool interruptible) {
   return request;
 }
 
-Request::~Request() { error(EIO); }  // dropped unanswered: the mount ends
+Request::~Request() {
+  error(EIO);
+}  // dropped unanswered: the mount ends
 
 bool Request::claim() {
   if (answered_.exchange(true)) return false;
@@ -61,10 +63,12 @@ Identity Request::identity(Groups groups) const {
   Identity result{.uid = context->uid, .gid = context->gid, .groups = {}};
   if (groups == Groups::kNo) return result;
   result.groups.resize(64);
-  int count = fuse_req_getgroups(request_, static_cast<int>(result.groups.size()), result.groups.data());
+  int count =
+      fuse_req_getgroups(request_, static_cast<int>(result.groups.size()), result.groups.data());
   if (count > static_cast<int>(result.groups.size())) {
     result.groups.resize(std::min<uint32_t>(count, kGroupsMax));
-    count = fuse_req_getgroups(request_, static_cast<int>(result.groups.size()), result.groups.data());
+    count =
+        fuse_req_getgroups(request_, static_cast<int>(result.groups.size()), result.groups.data());
   }
   result.groups.resize(std::clamp<int>(count, 0, static_cast<int>(result.groups.size())));
   return result;
@@ -147,7 +151,8 @@ void Request::link(const std::string& target) {
 }
 
 bool Request::bytes(std::span<const std::byte> data) {
-  return claim() && fuse_reply_buf(request_, reinterpret_cast<const char*>(data.data()), data.size()) == 0;
+  return claim() &&
+         fuse_reply_buf(request_, reinterpret_cast<const char*>(data.data()), data.size()) == 0;
 }
 
 void Request::written(size_t bytes) {

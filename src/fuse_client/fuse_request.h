@@ -18,8 +18,8 @@ class Client;
 
 class Request : public std::enable_shared_from_this<Request> {
  public:
-  // `interruptible`: the caller may be killed while it waits. Not for requests whose memory is the kernel's until
-  // the answer (io_uring).
+  // `interruptible`: the caller may be killed while it waits. Not for requests whose memory is the
+  // kernel's until the answer (io_uring).
   static std::shared_ptr<Request> begin(fuse_req_t request, bool interruptible = true);
   Request(fuse_req_t request, Client& client) : request_(request), client_(client) {}
   ~Request();
@@ -49,8 +49,9 @@ class Request : public std::enable_shared_from_this<Request> {
   // size 0: only how long it is.
   void xattr(const std::string& value, size_t size);
 
-  // Runs a change for this request. If the caller is gone when the answer comes, so is the kernel's lock on the name:
-  // it may have looked meanwhile and remember what is true no more, so it is made to forget.
+  // Runs a change for this request. If the caller is gone when the answer comes, so is the kernel's
+  // lock on the name: it may have looked meanwhile and remember what is true no more, so it is made
+  // to forget.
   void execute(Identity identity, Operation op, Answer<Outcome> answer);
 
   fuse_req_t raw() { return request_; }

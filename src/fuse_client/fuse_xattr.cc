@@ -12,7 +12,9 @@ namespace trainfs::client {
 namespace {
 
 // ACLs, and whatever else the kernel keeps there: not supported, and asked for at every `ls -l`.
-bool isSystem(const char* name) { return std::strncmp(name, "system.", 7) == 0; }
+bool isSystem(const char* name) {
+  return std::strncmp(name, "system.", 7) == 0;
+}
 
 // Of the names that the kernel itself asks for, 0 for others.
 uint8_t absentBit(const char* name) {
@@ -37,27 +39,30 @@ void getxattr(fuse_req_t req, fuse_ino_t id, const char* name, size_t size) {
     lock.unlock();
     if (absent) return request->error(ENODATA);
   }
-  client.mds().getxattr(inode->id, name, [request, inode, bit, askedAt, size](Result<std::string> value) {
-    if (value) return request->xattr(*value, size);
-    if (bit != 0 && value.error() == Errno(ENODATA)) {
-      std::lock_guard lock(inode->mutex);
-      if (inode->xattrsChangedAt <= askedAt) inode->absentXattrs |= bit;
-    }
-    request->error(value.error().code());
-  });
+  client.mds().getxattr(inode->id, name,
+                        [request, inode, bit, askedAt, size](Result<std::string> value) {
+                          if (value) return request->xattr(*value, size);
+                          if (bit != 0 && value.error() == Errno(ENODATA)) {
+                            std::lock_guard lock(inode->mutex);
+                            if (inode->xattrsChangedAt <= askedAt) inode->absentXattrs |= bit;
+                          }
+                          request->error(value.error().code());
+                        });
 }
 
 void listxattr(fuse_req_t req, fuse_ino_t id, size_t size) {
   auto request = Request::begin(req);
-  request->client().mds().listxattr(InodeId{id}, [request, size](Result<std::vector<std::string>> names) {
-    if (!names) return request->error(names.error().code());
-    std::string list;
-    for (auto& name : *names) list.append(name).push_back('\0');
-    request->xattr(list, size);
-  });
+  request->client().mds().listxattr(InodeId{id},
+                                    [request, size](Result<std::vector<std::string>> names) {
+                                      if (!names) return request->error(names.error().code());
+                                      std::string list;
+                                      for (auto& name : *names) list.append(name).push_back('\0');
+                                      request->xattr(list, size);
+                                    });
 }
 
-// Runs a change of an xattr, and forgets what it may have changed besides: ctime, and for trainfs.layout the layout.
+// Runs a change of an xattr, and forgets what it may have changed besides: ctime, and for
+// trainfs.layout the layout.
 void change(const RequestPtr& request, InodeId id, Operation op) {
   auto& client = request->client();
   auto inode = client.inodes().obtain(id);
@@ -67,14 +72,17 @@ void change(const RequestPtr& request, InodeId id, Operation op) {
     inode->xattrsChangedAt = inodes.tick();
   };
   touched();
-  request->execute(request->identity(), std::move(op), [request, inode, touched](Result<Outcome> outcome) {
-    touched();
-    if (outcome && outcome->node) request->client().inodes().takeChange(*inode, *outcome->node);
-    request->error(outcome.errnoOrZero());
-  });
+  request->execute(request->identity(), std::move(op),
+                   [request, inode, touched](Result<Outcome> outcome) {
+                     touched();
+                     if (outcome && outcome->node)
+                       request->client().inodes().takeChange(*inode, *outcome->node);
+                     request->error(outcome.errnoOrZero());
+                   });
 }
 
-void setxattr(fuse_req_t req, fuse_ino_t id, const char* name, const char* value, size_t size, int flags) {
+void setxattr(fuse_req_t req, fuse_ino_t id, const char* name, const char* value, size_t size,
+              int flags) {
   auto request = Request::begin(req);
   if (isSystem(name)) return request->error(EOPNOTSUPP);
   change(request, InodeId{id},

@@ -8,8 +8,8 @@ namespace trainfs::client {
 
 namespace {
 
-std::shared_ptr<const Layout> withExisting(std::shared_ptr<const Layout> layout,
-                                           const std::vector<std::pair<uint8_t, uint32_t>>& exists) {
+std::shared_ptr<const Layout> withExisting(
+    std::shared_ptr<const Layout> layout, const std::vector<std::pair<uint8_t, uint32_t>>& exists) {
   if (!layout || exists.empty()) return layout;
   auto merged = std::make_shared<Layout>(*layout);
   for (auto [component, stripe] : exists) {
@@ -21,9 +21,11 @@ std::shared_ptr<const Layout> withExisting(std::shared_ptr<const Layout> layout,
 }
 
 bool anyExists(const Layout& layout) {
-  return std::any_of(layout.components.begin(), layout.components.end(), [](const Component& component) {
-    return std::find(component.exists.begin(), component.exists.end(), true) != component.exists.end();
-  });
+  return std::any_of(layout.components.begin(), layout.components.end(),
+                     [](const Component& component) {
+                       return std::find(component.exists.begin(), component.exists.end(), true) !=
+                              component.exists.end();
+                     });
 }
 
 }  // namespace
@@ -32,9 +34,11 @@ Attributes Inode::present() const {
   auto result = attributes;
   result.sizeBytes = std::max(result.sizeBytes, unreported.endBytes);
   if (unreported.mtime != Time{}) result.mtime = result.ctime = unreported.mtime;
-  // Not measured yet: as if there were no holes. Without blocks a file counts as one hole for some archivers.
+  // Not measured yet: as if there were no holes. Without blocks a file counts as one hole for some
+  // archivers.
   if (result.usedBytes == 0 && layout && anyExists(*layout))
-    result.usedBytes = (result.sizeBytes + kAllocationBytes - 1) / kAllocationBytes * kAllocationBytes;
+    result.usedBytes =
+        (result.sizeBytes + kAllocationBytes - 1) / kAllocationBytes * kAllocationBytes;
   return result;
 }
 
@@ -153,7 +157,8 @@ void Inodes::dropIfUnused(InodeId id) {
   std::lock_guard lock(shard.mutex);
   auto found = shard.inodes.find(id);
   if (found == shard.inodes.end()) return;
-  // An operation that still runs holds it: the end of that one is none of ours, so look at all that keeps state.
+  // An operation that still runs holds it: the end of that one is none of ours, so look at all that
+  // keeps state.
   auto& inode = *found->second;
   {
     std::lock_guard inner(inode.mutex);

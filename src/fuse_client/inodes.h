@@ -1,10 +1,10 @@
-// What this client knows of inodes: attributes and layout, how often the kernel looked them up, open handles, and what
-// was written here and is not yet reported to the MDS. Any thread; an inode's state is under its mutex, which is held
-// for moments only.
+// What this client knows of inodes: attributes and layout, how often the kernel looked them up,
+// open handles, and what was written here and is not yet reported to the MDS. Any thread; an
+// inode's state is under its mutex, which is held for moments only.
 //
-// Which of two answers about an inode is the newer one? Every change that this client makes, or learns of in the
-// answer to a change, is stamped from one clock; a question notes the clock when it is asked, and an answer that a
-// change has overtaken is not taken over.
+// Which of two answers about an inode is the newer one? Every change that this client makes, or
+// learns of in the answer to a change, is stamped from one clock; a question notes the clock when
+// it is asked, and an answer that a change has overtaken is not taken over.
 #pragma once
 
 #include <array>
@@ -35,7 +35,8 @@ struct Unreported {
   Time mtime;             // {0,0}: the MDS has the right one
   std::vector<std::pair<uint8_t, uint32_t>> exists;
   bool killPrivileges = false;
-  uint64_t changes = 0;   // grows with every change; a report covers those up to the number it was made at
+  uint64_t changes =
+      0;  // grows with every change; a report covers those up to the number it was made at
   uint64_t reported = 0;
   bool any() const { return changes != reported; }
 };
@@ -51,7 +52,8 @@ struct Inode {
   const std::shared_ptr<OrderedAccess> syncs = OrderedAccess::create();  // one fsync after another
 
   std::mutex mutex;
-  bool known = false;  // attributes and layout are what the MDS has, as far as this client may rely on it
+  bool known =
+      false;  // attributes and layout are what the MDS has, as far as this client may rely on it
   Attributes attributes;
   std::shared_ptr<const Layout> layout;
   Instant changedAt = 0;
@@ -66,10 +68,12 @@ struct Inode {
 
   Unreported unreported;
   std::map<ObjectId, ChainId> unsynced;  // written since the last fsync
-  bool pastUnknown = true;   // there may be more of them: the inode was forgotten and met again since
+  bool pastUnknown =
+      true;  // there may be more of them: the inode was forgotten and met again since
   bool grownInOrder = true;  // every byte was appended: allocated bytes follow from the size
   bool strayBytes = false;   // a write failed that may have left bytes beyond the size
-  bool lostChanges = false;  // the session ended before they were reported: EIO at the next fsync or close
+  bool lostChanges =
+      false;  // the session ended before they were reported: EIO at the next fsync or close
 
   // Attributes with what was written here on top. mutex held.
   Attributes present() const;
@@ -87,11 +91,11 @@ class Inodes {
   Instant now() const { return clock_.load(std::memory_order_acquire); }
   Instant tick() { return clock_.fetch_add(1, std::memory_order_acq_rel) + 1; }
 
-  InodePtr find(InodeId id);   // null: not known
-  InodePtr obtain(InodeId id); // makes it if need be; gone again when nothing holds it
+  InodePtr find(InodeId id);    // null: not known
+  InodePtr obtain(InodeId id);  // makes it if need be; gone again when nothing holds it
 
-  // Takes an answer over; `askedAt`: the clock when the question was asked. Returns what to tell the kernel, and
-  // whether that may be cached (it is the newest there is).
+  // Takes an answer over; `askedAt`: the clock when the question was asked. Returns what to tell
+  // the kernel, and whether that may be cached (it is the newest there is).
   struct Taken {
     Attributes attributes;
     bool current = false;
@@ -99,12 +103,14 @@ class Inodes {
   Taken take(Inode& inode, const Node& node, Instant askedAt);
   // The answer to a change that this client made.
   Taken takeChange(Inode& inode, const Node& node);
-  // Chains of another component: taken over whatever else has changed, since chains are only ever added.
+  // Chains of another component: taken over whatever else has changed, since chains are only ever
+  // added.
   void takeLayout(Inode& inode, const Node& node);
   // Something in it changed that no answer described: ask before relying on it.
   void forgetState(InodeId id);
   void forgetAll();
-  // A name was replaced; if it belonged to one of several of an inode, that one's count of links is not known any more.
+  // A name was replaced; if it belonged to one of several of an inode, that one's count of links is
+  // not known any more.
   void forgetHardLinked();
   void setParent(Inode& inode, InodeId parent);
   bool isOpen(InodeId id);
@@ -119,7 +125,8 @@ class Inodes {
   };
   Left dropHandle(const InodePtr& inode, bool writing);
 
-  // What is open, or closed with the last report still on its way, to be told to the MDS: marked as told.
+  // What is open, or closed with the last report still on its way, to be told to the MDS: marked as
+  // told.
   std::vector<OpenFile> openFiles();
   // For unlink: everything open here; nullopt when that is more than `most`.
   std::optional<std::vector<InodeId>> openInodes(size_t most);

@@ -22,9 +22,13 @@ void Invalidator::setSession(fuse_session* session) {
   changed_.wait(lock, [&] { return !busy_; });
 }
 
-void Invalidator::probeEpochs() { hasEpochs_ = fuse_lowlevel_notify_increment_epoch(session_) == 0; }
+void Invalidator::probeEpochs() {
+  hasEpochs_ = fuse_lowlevel_notify_increment_epoch(session_) == 0;
+}
 
-void Invalidator::invalidateAll(std::function<void()> done) { invalidateAttributes(kNoInode, std::move(done)); }
+void Invalidator::invalidateAll(std::function<void()> done) {
+  invalidateAttributes(kNoInode, std::move(done));
+}
 
 void Invalidator::invalidateAttributes(InodeId inode, std::function<void()> done) {
   std::lock_guard lock(mutex_);
@@ -59,8 +63,9 @@ void Invalidator::invalidate(fuse_session* session, const std::deque<Job>& jobs)
   if (!all) return;
   if (hasEpochs_) fuse_lowlevel_notify_increment_epoch(session);
   auto inodes = inodes_.all();
-  // Attributes first: that never waits. Then pages, which waits for reads in flight of the inode; those are answered
-  // by OSSes and need nothing of what is being recalled. An inode that the kernel does not know is no error.
+  // Attributes first: that never waits. Then pages, which waits for reads in flight of the inode;
+  // those are answered by OSSes and need nothing of what is being recalled. An inode that the
+  // kernel does not know is no error.
   for (auto& inode : inodes) fuse_lowlevel_notify_inval_inode(session, inode->id.value, -1, 0);
   for (auto& inode : inodes) fuse_lowlevel_notify_inval_inode(session, inode->id.value, 0, 0);
 }

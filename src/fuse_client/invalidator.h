@@ -1,5 +1,5 @@
-// Makes the kernel forget what it caches of this mount. A thread of its own, because a notification may wait for
-// requests in flight, which no thread that answers requests may do.
+// Makes the kernel forget what it caches of this mount. A thread of its own, because a notification
+// may wait for requests in flight, which no thread that answers requests may do.
 #pragma once
 
 #include <condition_variable>
@@ -19,9 +19,11 @@ class Invalidator {
   explicit Invalidator(Inodes& inodes);
   ~Invalidator();
 
-  // From then on there is a kernel to talk to. Before, invalidation has nothing to do. nullptr: no more.
+  // From then on there is a kernel to talk to. Before, invalidation has nothing to do. nullptr: no
+  // more.
   void setSession(fuse_session* session);
-  // Whether the kernel can be told to look every name up again (Linux 6.16). Probed by setSession's caller.
+  // Whether the kernel can be told to look every name up again (Linux 6.16). Probed by setSession's
+  // caller.
   bool hasEpochs() const { return hasEpochs_; }
   void probeEpochs();
 

@@ -69,15 +69,16 @@ KernelMount::KernelMount(Client& client, const MountOptions& options, std::funct
     throw std::runtime_error("mount point " + mountPoint_ + " is not a directory");
   prepareUring();
   session_ = makeSession();
-  if (session_ == nullptr) throw std::runtime_error("libfuse refuses the options: " + lastComplaint);
+  if (session_ == nullptr)
+    throw std::runtime_error("libfuse refuses the options: " + lastComplaint);
   if (fuse_session_mount(session_, mountPoint_.c_str()) != 0) {
     fuse_session_destroy(session_);
     throw std::runtime_error("cannot mount on " + mountPoint_ + ": " + lastComplaint);
   }
   client_.invalidator().setSession(session_);
-  uint32_t threads = options.threads != 0
-                         ? options.threads
-                         : std::clamp(2 * std::thread::hardware_concurrency(), kThreadsMin, kThreadsMax);
+  uint32_t threads = options.threads != 0 ? options.threads
+                                          : std::clamp(2 * std::thread::hardware_concurrency(),
+                                                       kThreadsMin, kThreadsMax);
   if (!uring_) {
     loop_ = std::make_unique<ReceiveLoop>(session_, client_.buffers(), threads, std::move(ended));
     return;
@@ -92,7 +93,9 @@ KernelMount::KernelMount(Client& client, const MountOptions& options, std::funct
   });
 }
 
-KernelMount::~KernelMount() { fuse_session_destroy(session_); }
+KernelMount::~KernelMount() {
+  fuse_session_destroy(session_);
+}
 
 void KernelMount::prepareUring() {
   if (options_.uring == UringMode::kOff) {
@@ -104,14 +107,17 @@ void KernelMount::prepareUring() {
     whyNoUring_ = std::string("the kernel has no ") + kUringSwitch + " (Linux 6.14)";
   } else if (state[0] != 'Y') {
     std::ofstream(kUringSwitch) << "Y";
-    if (firstLine(kUringSwitch)[0] != 'Y') whyNoUring_ = std::string(kUringSwitch) + " cannot be set";
+    if (firstLine(kUringSwitch)[0] != 'Y')
+      whyNoUring_ = std::string(kUringSwitch) + " cannot be set";
   }
   uring_ = whyNoUring_.empty();
-  if (!uring_ && options_.uring == UringMode::kOn) throw std::runtime_error("no io_uring: " + whyNoUring_);
+  if (!uring_ && options_.uring == UringMode::kOn)
+    throw std::runtime_error("no io_uring: " + whyNoUring_);
 }
 
 fuse_session* KernelMount::makeSession() {
-  std::vector<std::string> list = {"fsname=" + escaped(options_.source), "subtype=trainfs", "default_permissions"};
+  std::vector<std::string> list = {"fsname=" + escaped(options_.source), "subtype=trainfs",
+                                   "default_permissions"};
   if (options_.allowOther) list.push_back("allow_other");
   // mount(8) takes suid and dev away before it calls a helper, and libfuse starts without them.
   if (geteuid() == 0) list.insert(list.end(), {"suid", "dev"});
@@ -141,8 +147,8 @@ void KernelMount::settle() {
 }
 
 void KernelMount::setReadahead(const struct stat& root) {
-  auto path = "/sys/class/bdi/" + std::to_string(major(root.st_dev)) + ":" + std::to_string(minor(root.st_dev)) +
-              "/read_ahead_kb";
+  auto path = "/sys/class/bdi/" + std::to_string(major(root.st_dev)) + ":" +
+              std::to_string(minor(root.st_dev)) + "/read_ahead_kb";
   std::ofstream file(path);
   file << options_.readaheadKib;
   file.close();
@@ -170,17 +176,24 @@ std::string KernelMount::describe() const {
     for (auto& name : names) text += (text.empty() ? "" : " ") + name;
     return text;
   };
-  auto text = "FUSE protocol " + std::to_string(features.protocolMajor) + "." + std::to_string(features.protocolMinor) +
-              ", libfuse " + fuse_pkgversion() + "\n";
+  auto text = "FUSE protocol " + std::to_string(features.protocolMajor) + "." +
+              std::to_string(features.protocolMinor) + ", libfuse " + fuse_pkgversion() + "\n";
   text += "in use: " + join(features.inUse) + "\n";
-  if (!features.missing.empty()) text += "not in use, for the kernel lacks it: " + join(features.missing) + "\n";
+  if (!features.missing.empty())
+    text += "not in use, for the kernel lacks it: " + join(features.missing) + "\n";
   text += "requests: up to " + std::to_string(features.maxWriteBytes / 1024) + " KiB\n";
-  text += "read-ahead: " + (whyNoReadahead_.empty() ? std::to_string(options_.readaheadKib) + " KiB"
-                                                     : "the kernel's default: " + whyNoReadahead_) + "\n";
-  text += std::string("names cached: ") +
-          (client_.invalidator().hasEpochs() ? "yes" : "no: the kernel has no epochs (Linux 6.16)") + "\n";
-  text += "io_uring: " + (uring_ ? "yes, " + std::to_string(options_.uringQueueDepth) + " requests per processor"
-                                 : "no: " + whyNoUring_) + "\n";
+  text += "read-ahead: " +
+          (whyNoReadahead_.empty() ? std::to_string(options_.readaheadKib) + " KiB"
+                                   : "the kernel's default: " + whyNoReadahead_) +
+          "\n";
+  text +=
+      std::string("names cached: ") +
+      (client_.invalidator().hasEpochs() ? "yes" : "no: the kernel has no epochs (Linux 6.16)") +
+      "\n";
+  text += "io_uring: " +
+          (uring_ ? "yes, " + std::to_string(options_.uringQueueDepth) + " requests per processor"
+                  : "no: " + whyNoUring_) +
+          "\n";
   text += "passthrough: no: not in this version\n";
   return text;
 }

@@ -16,7 +16,8 @@ namespace trainfs::client {
 
 class KernelMount {
  public:
-  // Throws std::runtime_error with the reason. `ended` runs once the kernel has let the mount go, on a thread of this.
+  // Throws std::runtime_error with the reason. `ended` runs once the kernel has let the mount go,
+  // on a thread of this.
   KernelMount(Client& client, const MountOptions& options, std::function<void()> ended);
   // Ends the threads; requests that are still unanswered stay answerable until destroySession.
   ~KernelMount();

@@ -22,9 +22,10 @@ using namespace trainfs::client;
 
 namespace {
 
-constexpr std::chrono::seconds kDetachPatience{5};   // for users of a mount that is to end
-constexpr std::chrono::seconds kFinishPatience{30};  // for the MDS, once nothing is mounted any more
-constexpr std::chrono::seconds kMountPatience{10};   // for the kernel, once there is a session
+constexpr std::chrono::seconds kDetachPatience{5};  // for users of a mount that is to end
+constexpr std::chrono::seconds kFinishPatience{
+    30};                                            // for the MDS, once nothing is mounted any more
+constexpr std::chrono::seconds kMountPatience{10};  // for the kernel, once there is a session
 
 std::string hostName() {
   char name[256] = "?";
@@ -83,8 +84,8 @@ int serve(const MountOptions& options, Daemon& daemon) {
                  .soft = options.soft,
                  .softTimeout = options.softTimeout});
   if (auto reason = client.mds().waitForSession(options.connectTimeout))
-    fail("cannot reach an MDS of " + options.fsname + " within " + std::to_string(options.connectTimeout.count()) +
-         " seconds: " + *reason);
+    fail("cannot reach an MDS of " + options.fsname + " within " +
+         std::to_string(options.connectTimeout.count()) + " seconds: " + *reason);
 
   std::unique_ptr<KernelMount> mount;
   try {
@@ -111,7 +112,8 @@ int serve(const MountOptions& options, Daemon& daemon) {
   bool finished = client.finish(kFinishPatience);
   spdlog::info("{} unmounted", options.mountPoint);
   std::fflush(nullptr);
-  // Requests of callers that are gone may still wait for servers. Nothing of them is owed to anybody.
+  // Requests of callers that are gone may still wait for servers. Nothing of them is owed to
+  // anybody.
   _exit(finished ? 0 : 1);
 }
 
@@ -127,7 +129,8 @@ int main(int argc, char** argv) {
   if (char* absolute = realpath(options.mountPoint.c_str(), nullptr)) options.mountPoint = absolute;
   if (!options.logFile.empty() && options.logFile[0] != '/') {
     char here[4096];
-    if (getcwd(here, sizeof here) != nullptr) options.logFile = std::string(here) + "/" + options.logFile;
+    if (getcwd(here, sizeof here) != nullptr)
+      options.logFile = std::string(here) + "/" + options.logFile;
   }
   startLogging("trainfs-client", options.logLevel);
   Daemon daemon(options.foreground, options.connectTimeout + kMountPatience);

@@ -1,4 +1,5 @@
-// One call to the MDS while it waits for its answer, and the two-way path between other threads and the MDS thread.
+// One call to the MDS while it waits for its answer, and the two-way path between other threads and
+// the MDS thread.
 #pragma once
 
 #include <kj/async.h>
@@ -19,7 +20,8 @@ namespace trainfs::client {
 // Owned by the MDS thread once it has left the inbox.
 struct MdsCall {
   virtual ~MdsCall() = default;
-  // Sends it; when the answer has come, hands it on. Rejects when there was no answer: it is to be sent again.
+  // Sends it; when the answer has come, hands it on. Rejects when there was no answer: it is to be
+  // sent again.
   virtual kj::Promise<void> send(rpc::Session::Client& session) = 0;
   // Answers with an errno, unless answered already.
   virtual void fail(int code) = 0;
@@ -31,17 +33,19 @@ struct MdsCall {
   uint64_t sequence = 0;
 };
 
-// What other threads hand to the MDS thread: any number of calls, one wake-up for all that are there.
+// What other threads hand to the MDS thread: any number of calls, one wake-up for all that are
+// there.
 class MdsInbox {
  public:
-  static constexpr size_t kCallsMax = 64 * 1024;  // callers wait beyond: the memory of the mount is bounded
+  static constexpr size_t kCallsMax =
+      64 * 1024;  // callers wait beyond: the memory of the mount is bounded
 
   MdsInbox();
   ~MdsInbox();
 
-  void put(std::unique_ptr<MdsCall> call);        // any thread
-  void post(std::function<void()> function);      // any thread; never waits
-  void close();                                   // calls put from now on fail with ESHUTDOWN
+  void put(std::unique_ptr<MdsCall> call);    // any thread
+  void post(std::function<void()> function);  // any thread; never waits
+  void close();                               // calls put from now on fail with ESHUTDOWN
 
   // MDS thread. Clears the wake-up and takes all that is there.
   struct Batch {

@@ -29,7 +29,8 @@ class Once {
   Answer<T> answer_;
 };
 
-// The value that an error-or-value response carries. What cannot be decoded is a broken peer: EIO, told once.
+// The value that an error-or-value response carries. What cannot be decoded is a broken peer: EIO,
+// told once.
 template <typename Response, typename Decode>
 auto take(Response& response, Decode& decode) -> Result<decltype(decode(response))> {
   if (int error = response.getError(); error != 0) return Errno(error);
@@ -110,12 +111,14 @@ class KjMdsClient final : public MdsClient {
 
   bool end(std::chrono::milliseconds patience) override {
     inbox_.post([this] {
-      ending_ = session_->end().then(
-          [this] { noteEnded(); },
-          [this](kj::Exception&& exception) {
-            spdlog::warn("the session could not be ended: {}", exception.getDescription().cStr());
-            noteEnded();
-          }).eagerlyEvaluate(nullptr);
+      ending_ = session_->end()
+                    .then([this] { noteEnded(); },
+                          [this](kj::Exception&& exception) {
+                            spdlog::warn("the session could not be ended: {}",
+                                         exception.getDescription().cStr());
+                            noteEnded();
+                          })
+                    .eagerlyEvaluate(nullptr);
     });
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, patience, [&] { return ended_; });
@@ -170,7 +173,8 @@ class KjMdsClient final : public MdsClient {
         },
         std::move(answer));
   }
-  void readdir(InodeId inode, uint64_t cookie, uint32_t entriesMax, Answer<DirPage> answer) override {
+  void readdir(InodeId inode, uint64_t cookie, uint32_t entriesMax,
+               Answer<DirPage> answer) override {
     ask<DirPage>(
         [=](rpc::Session::Client& session) {
           auto request = session.readdirRequest();
@@ -217,7 +221,8 @@ class KjMdsClient final : public MdsClient {
   }
   void statfs(Answer<FsStats> answer) override {
     ask<FsStats>([](rpc::Session::Client& session) { return session.statfsRequest().send(); },
-                 [](auto& response) { return decodeStats(response.getStats()); }, std::move(answer));
+                 [](auto& response) { return decodeStats(response.getStats()); },
+                 std::move(answer));
   }
   void release(InodeId inode, Answer<Done> answer) override {
     ask<Done>(
@@ -236,12 +241,14 @@ class KjMdsClient final : public MdsClient {
 
   template <typename T, typename Ask, typename Decode>
   void ask(Ask ask, Decode decode, Answer<T> answer) {
-    inbox_.put(std::make_unique<Question<T, Ask, Decode>>(std::move(ask), std::move(decode), std::move(answer)));
+    inbox_.put(std::make_unique<Question<T, Ask, Decode>>(std::move(ask), std::move(decode),
+                                                          std::move(answer)));
   }
   template <typename Ask>
   void askNode(Ask question, Answer<Node> answer) {
-    ask<Node>(std::move(question), [](auto& response) { return decodeNode(response.getNode()); },
-              std::move(answer));
+    ask<Node>(
+        std::move(question), [](auto& response) { return decodeNode(response.getNode()); },
+        std::move(answer));
   }
 
   void noteEnded() {
@@ -266,7 +273,8 @@ class KjMdsClient final : public MdsClient {
     auto paf = kj::newPromiseAndFulfiller<void>();
     stop_ = kj::mv(paf.fulfiller);
     {
-      MdsSession session(options_, events_, inbox_, io, [this](auto failure) { noteFirst(std::move(failure)); });
+      MdsSession session(options_, events_, inbox_, io,
+                         [this](auto failure) { noteFirst(std::move(failure)); });
       session_ = &session;
       auto pump = pumpInbox(io.unixEventPort);
       pump.exclusiveJoin(kj::mv(paf.promise)).wait(io.waitScope);
@@ -276,7 +284,8 @@ class KjMdsClient final : public MdsClient {
   }
 
   kj::Promise<void> pumpInbox(kj::UnixEventPort& port) {
-    kj::UnixEventPort::FdObserver observer(port, inbox_.wakeFd(), kj::UnixEventPort::FdObserver::OBSERVE_READ);
+    kj::UnixEventPort::FdObserver observer(port, inbox_.wakeFd(),
+                                           kj::UnixEventPort::FdObserver::OBSERVE_READ);
     for (;;) {
       auto readable = observer.whenBecomesReadable();
       auto batch = inbox_.take();

@@ -1,11 +1,12 @@
-// The client's side of the MDS protocol (include/trainfs/mds.capnp): one session, on a thread of its own
-// that runs the kj event loop. Calls may come from any thread; each is handed over and returns at once, and
-// its answer runs exactly once, on the MDS thread. Answers must not block.
+// The client's side of the MDS protocol (include/trainfs/mds.capnp): one session, on a thread of
+// its own that runs the kj event loop. Calls may come from any thread; each is handed over and
+// returns at once, and its answer runs exactly once, on the MDS thread. Answers must not block.
 //
-// Failure rules: a lost connection is looked for again at every listed MDS for ever; the session is resumed and
-// every unanswered mutation resent in its slot with its sequence, every unanswered read asked again. Nothing fails
-// because a server is away, unless the mount is `soft`. If the session was evicted meanwhile, what had been sent
-// in it and was not answered fails with EIO (nobody knows whether it happened), and a new session takes over.
+// Failure rules: a lost connection is looked for again at every listed MDS for ever; the session is
+// resumed and every unanswered mutation resent in its slot with its sequence, every unanswered read
+// asked again. Nothing fails because a server is away, unless the mount is `soft`. If the session
+// was evicted meanwhile, what had been sent in it and was not answered fails with EIO (nobody knows
+// whether it happened), and a new session takes over.
 #pragma once
 
 #include <atomic>
@@ -18,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include "trainfs/changes.h"
 #include "trainfs/cluster_map.h"
 #include "trainfs/config.h"
 #include "trainfs/result.h"
@@ -55,7 +57,7 @@ struct OpenFile {
   bool writing = false;
 };
 
-// ---- mutations: what Session.execute carries ----
+// ---- mutations: what Session.execute carries (the others: trainfs/changes.h) ----
 
 enum class Opening : uint8_t { kNot, kReading, kWriting };
 
@@ -66,10 +68,6 @@ struct CreateOp {
   uint64_t device = 0;
   std::string target;  // symlink
   Opening opening = Opening::kNot;
-};
-struct LinkOp {
-  InodeId inode, parent;
-  std::string name;
 };
 struct UnlinkOp {
   InodeId parent;
@@ -89,43 +87,6 @@ struct RenameOp {
   bool noReplace = false, exchange = false;
   std::vector<InodeId> keepOpen;
 };
-// Bits of SetAttr.mask (the wire's values).
-enum SetAttrMask : uint32_t {
-  kSetMode = 1,
-  kSetUid = 2,
-  kSetGid = 4,
-  kSetSize = 8,
-  kSetAtime = 16,
-  kSetMtime = 32,
-  kSetAtimeNow = 64,
-  kSetMtimeNow = 128,
-  kKillPrivileges = 512,
-};
-struct SetAttrOp {
-  InodeId inode;
-  uint32_t mask = 0;
-  uint32_t mode = 0, uid = 0, gid = 0;
-  uint64_t sizeBytes = 0;
-  Time atime, mtime;
-};
-struct SetXattrOp {
-  InodeId inode;
-  std::string name, value;
-  bool create = false, replace = false;
-};
-struct RemoveXattrOp {
-  InodeId inode;
-  std::string name;
-};
-struct ReportOp {
-  InodeId inode;
-  uint64_t sizeBytes = 0;
-  uint64_t usedBytes = 0;  // 0: unknown
-  Time mtime;              // {0,0}: unchanged
-  std::vector<std::pair<uint8_t, uint32_t>> exists;  // (component, stripe)
-  bool stillWriting = false;
-  bool killPrivileges = false;
-};
 using Operation = std::variant<CreateOp, LinkOp, UnlinkOp, RmdirOp, RenameOp, SetAttrOp, SetXattrOp,
                                RemoveXattrOp, ReportOp>;
 
@@ -143,7 +104,8 @@ class MdsEvents {
   // A new session, or (fresh = false) the old one resumed at a server that may have restarted.
   virtual void sessionOpened(SessionId session, uint32_t epoch, bool fresh, bool mayCache) = 0;
   virtual void mapChanged(ClusterMap map) = 0;
-  // Another client has come. `done` may be called from any thread, once: when nothing is cached any more.
+  // Another client has come. `done` may be called from any thread, once: when nothing is cached any
+  // more.
   virtual void recalled(std::function<void()> done) = 0;
   virtual void mayCache() = 0;
   // Every file that is open here, for recalls and resumption.
@@ -164,13 +126,14 @@ class MdsClient {
   // Starts the thread; it looks for the servers at once.
   static std::unique_ptr<MdsClient> create(MdsClientOptions options, MdsEvents& events);
   virtual ~MdsClient() = default;
-  // Ends the thread. What is unanswered is dropped, what is handed over from then on fails with ESHUTDOWN.
+  // Ends the thread. What is unanswered is dropped, what is handed over from then on fails with
+  // ESHUTDOWN.
   virtual void stop() = 0;
 
   // Waits until the first session is open. Otherwise the reason, in words.
   virtual std::optional<std::string> waitForSession(std::chrono::milliseconds patience) = 0;
-  // Waits until every mutation handed over before has been answered, then ends the session: the MDS need not wait
-  // for its lease to run out. False: not within `patience`.
+  // Waits until every mutation handed over before has been answered, then ends the session: the MDS
+  // need not wait for its lease to run out. False: not within `patience`.
   virtual bool end(std::chrono::milliseconds patience) = 0;
   // The session may be over: an OSS says so. Asks the MDS now instead of at the next renewal.
   virtual void checkSession() = 0;
@@ -182,7 +145,8 @@ class MdsClient {
 
   virtual void lookup(InodeId parent, std::string name, Answer<Node> answer) = 0;
   virtual void getattr(InodeId inode, Answer<Node> answer) = 0;
-  virtual void readdir(InodeId inode, uint64_t cookie, uint32_t entriesMax, Answer<DirPage> answer) = 0;
+  virtual void readdir(InodeId inode, uint64_t cookie, uint32_t entriesMax,
+                       Answer<DirPage> answer) = 0;
   virtual void readlink(InodeId inode, Answer<std::string> answer) = 0;
   virtual void getxattr(InodeId inode, std::string name, Answer<std::string> answer) = 0;
   virtual void listxattr(InodeId inode, Answer<std::vector<std::string>> answer) = 0;

@@ -5,9 +5,14 @@
 
 namespace trainfs::client {
 
-MdsInbox::MdsInbox() { KJ_SYSCALL(wakeFd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
+MdsInbox::MdsInbox() {
+  KJ_SYSCALL(wakeFd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+}
 
-MdsInbox::~MdsInbox() { close(); ::close(wakeFd_); }
+MdsInbox::~MdsInbox() {
+  close();
+  ::close(wakeFd_);
+}
 
 void MdsInbox::wake() {
   if (awake_) return;

@@ -11,25 +11,31 @@ namespace trainfs::client {
 
 namespace {
 
-constexpr auto kConnectPatience = 3 * kj::SECONDS;   // per server and step
+constexpr auto kConnectPatience = 3 * kj::SECONDS;  // per server and step
 constexpr auto kRetryDelayMin = 50 * kj::MILLISECONDS;
 constexpr auto kRetryDelayMax = 1 * kj::SECONDS;
 
-const char* words(const kj::Exception& exception) { return exception.getDescription().cStr(); }
-
-[[noreturn]] void refuse(kj::String reason) {
-  kj::throwFatalException(kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__, kj::mv(reason)));
+const char* words(const kj::Exception& exception) {
+  return exception.getDescription().cStr();
 }
 
-std::string nameOf(const HostPort& server) { return server.host + ":" + std::to_string(server.port); }
+[[noreturn]] void refuse(kj::String reason) {
+  kj::throwFatalException(
+      kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__, kj::mv(reason)));
+}
+
+std::string nameOf(const HostPort& server) {
+  return server.host + ":" + std::to_string(server.port);
+}
 
 }  // namespace
 
 // What the MDS calls.
 class MdsSession::Callback final : public rpc::ClientCallback::Server {
  public:
-  // `lastWord`: what this callback was told last of caching. A call may be delivered before the answer to the request
-  // that brought the callback to the MDS, though it was made after it: then it is the call that counts.
+  // `lastWord`: what this callback was told last of caching. A call may be delivered before the
+  // answer to the request that brought the callback to the MDS, though it was made after it: then
+  // it is the call that counts.
   Callback(MdsSession& session, std::shared_ptr<std::optional<bool>> lastWord)
       : session_(session), lastWord_(std::move(lastWord)) {}
 
@@ -114,8 +120,8 @@ kj::Promise<kj::Own<MdsSession::Connection>> MdsSession::findServer() {
 }
 
 kj::Promise<kj::Own<MdsSession::Connection>> MdsSession::connectTo(const HostPort& server) {
-  auto address = co_await timer_.timeoutAfter(kConnectPatience,
-                                              network_.parseAddress(server.host.c_str(), server.port));
+  auto address = co_await timer_.timeoutAfter(
+      kConnectPatience, network_.parseAddress(server.host.c_str(), server.port));
   auto stream = co_await timer_.timeoutAfter(kConnectPatience, address->connect());
   int yes = 1;
   stream->setsockopt(IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
@@ -124,9 +130,11 @@ kj::Promise<kj::Own<MdsSession::Connection>> MdsSession::connectTo(const HostPor
   request.setProtocolVersion(rpc::PROTOCOL_VERSION);
   auto hello = co_await timer_.timeoutAfter(kConnectPatience, request.send());
   if (hello.getProtocolVersion() != rpc::PROTOCOL_VERSION)
-    refuse(kj::str("it speaks version ", hello.getProtocolVersion(), " of the protocol, not ", rpc::PROTOCOL_VERSION));
+    refuse(kj::str("it speaks version ", hello.getProtocolVersion(), " of the protocol, not ",
+                   rpc::PROTOCOL_VERSION));
   if (hello.getFsname() != options_.fsname.c_str())
-    refuse(kj::str("it serves the file system '", hello.getFsname(), "', not '", options_.fsname.c_str(), "'"));
+    refuse(kj::str("it serves the file system '", hello.getFsname(), "', not '",
+                   options_.fsname.c_str(), "'"));
   co_return kj::mv(connection);
 }
 
@@ -153,13 +161,15 @@ kj::Promise<void> MdsSession::openSession(Connection& connection) {
       continue;
     }
     if (opened.getError() != 0)
-      refuse(kj::str("it refuses the session: ", strerror(opened.getError()), " (", opened.getMessage(), ")"));
+      refuse(kj::str("it refuses the session: ", strerror(opened.getError()), " (",
+                     opened.getMessage(), ")"));
     adopt(connection, opened, fresh, lastWord->value_or(opened.getMayCache()));
     co_return;
   }
 }
 
-void MdsSession::adopt(Connection& connection, rpc::SessionOpened::Reader opened, bool fresh, bool mayCache) {
+void MdsSession::adopt(Connection& connection, rpc::SessionOpened::Reader opened, bool fresh,
+                       bool mayCache) {
   auto map = decodeMap(opened.getMap());
   connection.session = opened.getSession();
   sessionId_ = opened.getId();
@@ -191,7 +201,8 @@ kj::Promise<void> MdsSession::renewUntilLost(Connection& connection) {
           .exclusiveJoin(connection.rpc.onDisconnect().then([]() -> kj::Promise<void> {
             return KJ_EXCEPTION(DISCONNECTED, "the connection ended");
           }));
-      auto renewed = co_await timer_.timeoutAfter(term_ / 2, connection.session->renewRequest().send());
+      auto renewed =
+          co_await timer_.timeoutAfter(term_ / 2, connection.session->renewRequest().send());
       if (!renewed.getValid()) break;  // resuming will say what became of the session
     }
     if (!ended_) spdlog::warn("the MDS does not know the session any more");
@@ -213,7 +224,9 @@ kj::Promise<void> MdsSession::ready() {
 
 // ---- calls ----
 
-void MdsSession::submit(std::unique_ptr<MdsCall> call) { tasks_.add(run(std::move(call))); }
+void MdsSession::submit(std::unique_ptr<MdsCall> call) {
+  tasks_.add(run(std::move(call)));
+}
 
 kj::Promise<void> MdsSession::run(std::unique_ptr<MdsCall> call) {
   if (!call->mutation) {
@@ -227,8 +240,9 @@ kj::Promise<void> MdsSession::run(std::unique_ptr<MdsCall> call) {
   if (--mutations_ == 0 && quiet_.get() != nullptr) quiet_->fulfill();
 }
 
-// Sends the call until it is answered. A call that fails while the connection lives (the server cannot answer now)
-// is sent again after a while; with a lost connection, after the session is resumed.
+// Sends the call until it is answered. A call that fails while the connection lives (the server
+// cannot answer now) is sent again after a while; with a lost connection, after the session is
+// resumed.
 kj::Promise<void> MdsSession::attempts(MdsCall& call) {
   auto started = timer_.now();
   auto delay = kRetryDelayMin;
@@ -236,7 +250,8 @@ kj::Promise<void> MdsSession::attempts(MdsCall& call) {
   for (;;) {
     if (options_.soft) {
       auto patience = options_.softTimeout.count() * kj::MILLISECONDS - (timer_.now() - started);
-      auto timeout = timer_.afterDelay(kj::max(patience, 0 * kj::SECONDS)).then([&call] { call.fail(EIO); });
+      auto timeout =
+          timer_.afterDelay(kj::max(patience, 0 * kj::SECONDS)).then([&call] { call.fail(EIO); });
       co_await ready().exclusiveJoin(kj::mv(timeout));
       // Given up. What was sent and changes something keeps its slot until its fate is known.
       if (connection_.get() == nullptr && (sentIn == 0 || !call.mutation)) co_return;
@@ -259,7 +274,8 @@ kj::Promise<void> MdsSession::attempts(MdsCall& call) {
         call.fail(EOPNOTSUPP);
         co_return;
       }
-      if (!disconnected) spdlog::warn("the MDS cannot answer now, asking again: {}", words(exception));
+      if (!disconnected && delay == kRetryDelayMin)
+        spdlog::warn("the MDS cannot answer now, asking again: {}", words(exception));
     }
     if (!disconnected) check();
     if (options_.soft && timer_.now() - started > options_.softTimeout.count() * kj::MILLISECONDS) {

@@ -1,5 +1,5 @@
-// The session on the MDS thread: finds a server, opens or resumes the session, renews it, runs calls through it.
-// Everything here belongs to that thread's event loop.
+// The session on the MDS thread: finds a server, opens or resumes the session, renews it, runs
+// calls through it. Everything here belongs to that thread's event loop.
 #pragma once
 
 #include <capnp/rpc-twoparty.h>
@@ -19,11 +19,12 @@ namespace trainfs::client {
 
 class MdsSession final : private kj::TaskSet::ErrorHandler {
  public:
-  // Called once, with nothing when the first session is open; or each time a round over all servers failed.
+  // Called once, with nothing when the first session is open; or each time a round over all servers
+  // failed.
   using FirstSession = std::function<void(std::optional<std::string> failure)>;
 
-  MdsSession(const MdsClientOptions& options, MdsEvents& events, MdsInbox& inbox, kj::AsyncIoContext& io,
-             FirstSession onFirst);
+  MdsSession(const MdsClientOptions& options, MdsEvents& events, MdsInbox& inbox,
+             kj::AsyncIoContext& io, FirstSession onFirst);
   ~MdsSession() noexcept(false);
 
   void submit(std::unique_ptr<MdsCall> call);
@@ -66,12 +67,12 @@ class MdsSession final : private kj::TaskSet::ErrorHandler {
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> awaitReady_;
   kj::Own<kj::PromiseFulfiller<void>> renewNow_;
   MdsSlots slots_;
-  uint64_t sessionId_ = 0;   // 0: none yet
+  uint64_t sessionId_ = 0;  // 0: none yet
   uint32_t epoch_ = 0;
   uint64_t incarnation_ = 0;  // counts sessions, not connections
   kj::Duration term_ = 10 * kj::SECONDS;
-  uint32_t mutations_ = 0;    // submitted, not answered
-  kj::Own<kj::PromiseFulfiller<void>> quiet_;     // somebody waits for that
+  uint32_t mutations_ = 0;                     // submitted, not answered
+  kj::Own<kj::PromiseFulfiller<void>> quiet_;  // somebody waits for that
   bool ended_ = false;
   kj::TaskSet tasks_;
 };

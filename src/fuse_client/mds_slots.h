@@ -1,5 +1,6 @@
-// The slots of a session: each names one mutation in flight by (slot, sequence), so that the MDS executes it once
-// however often it is sent. Some are set aside for what a recall waits on. Owned by the MDS thread.
+// The slots of a session: each names one mutation in flight by (slot, sequence), so that the MDS
+// executes it once however often it is sent. Some are set aside for what a recall waits on. Owned
+// by the MDS thread.
 #pragma once
 
 #include <kj/async.h>

@@ -33,14 +33,18 @@ Attributes decodeAttributes(rpc::Attributes::Reader reader) {
           .btime = decodeTime(reader.getBtime())};
 }
 
-std::string toString(capnp::Text::Reader text) { return {text.begin(), text.size()}; }
+std::string toString(capnp::Text::Reader text) {
+  return {text.begin(), text.size()};
+}
 
 capnp::Data::Reader toData(const std::string& bytes) {
   return {reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()};
 }
 
 // Text readers are terminated, and a name of the kernel or of this program never holds a NUL.
-capnp::Text::Reader toText(const std::string& text) { return {text.c_str(), text.size()}; }
+capnp::Text::Reader toText(const std::string& text) {
+  return {text.c_str(), text.size()};
+}
 
 void encodeKept(const std::vector<InodeId>& kept, capnp::List<uint64_t>::Builder builder) {
   for (uint32_t i = 0; i < kept.size(); ++i) builder.set(i, kept[i].value);
@@ -73,8 +77,12 @@ struct OperationEncoder {
     builder.setParent(op.parent.value);
     builder.setName(toText(op.name));
   }
-  void operator()(const UnlinkOp& op) { encodeUnlink(op.name, op.parent, op.keepOpen, to.initUnlink()); }
-  void operator()(const RmdirOp& op) { encodeUnlink(op.name, op.parent, op.keepOpen, to.initRmdir()); }
+  void operator()(const UnlinkOp& op) {
+    encodeUnlink(op.name, op.parent, op.keepOpen, to.initUnlink());
+  }
+  void operator()(const RmdirOp& op) {
+    encodeUnlink(op.name, op.parent, op.keepOpen, to.initRmdir());
+  }
   void operator()(const RenameOp& op) {
     auto builder = to.initRename();
     builder.setParent(op.parent.value);
@@ -132,7 +140,8 @@ Node decodeNode(rpc::Node::Reader reader) {
   KJ_REQUIRE(node.attributes.inode != kNoInode, "the MDS answered without an inode");
   auto bytes = reader.getLayout();
   if (bytes.size() != 0) {
-    auto layout = striping::decodeLayout({reinterpret_cast<const char*>(bytes.begin()), bytes.size()});
+    auto layout =
+        striping::decodeLayout({reinterpret_cast<const char*>(bytes.begin()), bytes.size()});
     KJ_REQUIRE(layout.ok(), "the MDS sent a damaged layout", node.attributes.inode.value);
     node.layout = std::make_shared<const Layout>(std::move(*layout));
   }
@@ -143,12 +152,14 @@ DirPage decodePage(capnp::List<rpc::Entry>::Reader entries, bool end) {
   DirPage page{.entries = {}, .end = end};
   page.entries.reserve(entries.size());
   for (auto entry : entries)
-    page.entries.push_back({toString(entry.getName()), entry.getCookie(), decodeNode(entry.getNode())});
+    page.entries.push_back(
+        {toString(entry.getName()), entry.getCookie(), decodeNode(entry.getNode())});
   return page;
 }
 
 ClusterMap decodeMap(rpc::ClusterMap::Reader reader) {
-  ClusterMap map{.version = reader.getVersion(), .fsname = toString(reader.getFsname()), .osts = {}};
+  ClusterMap map{
+      .version = reader.getVersion(), .fsname = toString(reader.getFsname()), .osts = {}};
   for (auto ost : reader.getOsts()) {
     OstAddress address{.index = ost.getIndex(),
                        .uuid = toString(ost.getUuid()),
@@ -163,8 +174,8 @@ ClusterMap decodeMap(rpc::ClusterMap::Reader reader) {
 }
 
 FsStats decodeStats(rpc::FsStats::Reader reader) {
-  return {reader.getTotalBytes(), reader.getFreeBytes(), reader.getAvailableBytes(), reader.getFiles(),
-          reader.getFreeFiles()};
+  return {reader.getTotalBytes(), reader.getFreeBytes(), reader.getAvailableBytes(),
+          reader.getFiles(), reader.getFreeFiles()};
 }
 
 Outcome decodeOutcome(rpc::Reply::Reader reader) {

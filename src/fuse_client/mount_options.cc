@@ -14,7 +14,8 @@ namespace trainfs::client {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: trainfs-client [-fnsvh] [-o OPTIONS] [--log-file FILE] [--log-level LEVEL] HOST[:PORT][,HOST...]:/FSNAME "
+    "usage: trainfs-client [-fnsvh] [-o OPTIONS] [--log-file FILE] [--log-level LEVEL] "
+    "HOST[:PORT][,HOST...]:/FSNAME "
     "MOUNTPOINT\n"
     "Mounts a trainfs file system. See trainfs-client(8) and mount.trainfs(8).\n"
     "  -f            stay in the foreground\n"
@@ -25,18 +26,24 @@ constexpr const char* kUsage =
     "  --log-file FILE, --log-level trace|debug|info|warning|error|off\n"
     "  --version, --help\n";
 
-// Options of mount(8) that mean nothing to the file system itself, or that FUSE always does that way.
-constexpr std::string_view kIgnored[] = {"defaults", "auto",     "noauto",  "user",    "nouser",
-                                         "users",    "nousers",  "owner",   "noowner", "group",
-                                         "nogroup",  "_netdev",  "nofail",  "atime",   "relatime",
-                                         "norelatime", "strictatime", "nostrictatime", "lazytime", "nolazytime",
-                                         "default_permissions", "silent", "loud", "iversion", "noiversion",
-                                         "mand", "nomand", "diratime"};
+// Options of mount(8) that mean nothing to the file system itself, or that FUSE always does that
+// way.
+constexpr std::string_view kIgnored[] = {"defaults",   "auto",        "noauto",
+                                         "user",       "nouser",      "users",
+                                         "nousers",    "owner",       "noowner",
+                                         "group",      "nogroup",     "_netdev",
+                                         "nofail",     "atime",       "relatime",
+                                         "norelatime", "strictatime", "nostrictatime",
+                                         "lazytime",   "nolazytime",  "default_permissions",
+                                         "silent",     "loud",        "iversion",
+                                         "noiversion", "mand",        "nomand",
+                                         "diratime"};
 // Passed on. suid and dev are what a mount starts from, so only their opposites change anything.
-constexpr std::string_view kForKernel[] = {"suid",  "nosuid", "dev",     "nodev",   "exec",       "noexec",
-                                           "sync",  "async",  "dirsync", "noatime", "nodiratime", "symfollow",
-                                           "nosymfollow"};
-constexpr std::string_view kForKernelPrefix[] = {"context=", "fscontext=", "defcontext=", "rootcontext="};
+constexpr std::string_view kForKernel[] = {
+    "suid",  "nosuid",  "dev",     "nodev",      "exec",      "noexec",     "sync",
+    "async", "dirsync", "noatime", "nodiratime", "symfollow", "nosymfollow"};
+constexpr std::string_view kForKernelPrefix[] = {
+    "context=", "fscontext=", "defcontext=", "rootcontext="};
 
 template <typename Range>
 bool contains(const Range& range, std::string_view text) {
@@ -44,17 +51,21 @@ bool contains(const Range& range, std::string_view text) {
 }
 
 bool startsWithAny(std::string_view text, std::initializer_list<std::string_view> prefixes) {
-  return std::any_of(prefixes.begin(), prefixes.end(), [&](auto prefix) { return text.starts_with(prefix); });
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [&](auto prefix) { return text.starts_with(prefix); });
 }
 
-std::string parseNumber(std::string_view name, std::string_view text, uint32_t least, uint32_t most, uint32_t& value) {
+std::string parseNumber(std::string_view name, std::string_view text, uint32_t least, uint32_t most,
+                        uint32_t& value) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most) return {};
+  if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most)
+    return {};
   return "option " + std::string(name) + " takes a number from " + std::to_string(least) + " to " +
          std::to_string(most) + ", not '" + std::string(text) + "'";
 }
 
-std::string parseSeconds(std::string_view name, std::string_view text, std::chrono::seconds& value) {
+std::string parseSeconds(std::string_view name, std::string_view text,
+                         std::chrono::seconds& value) {
   uint32_t seconds = 0;
   auto wrong = parseNumber(name, text, 1, 86400, seconds);
   if (wrong.empty()) value = std::chrono::seconds(seconds);
@@ -65,13 +76,15 @@ std::string parseUring(std::string_view text, MountOptions& options) {
   static const std::map<std::string_view, UringMode> kModes = {
       {"off", UringMode::kOff}, {"auto", UringMode::kAuto}, {"on", UringMode::kOn}};
   auto mode = kModes.find(text);
-  if (mode == kModes.end()) return "option uring takes auto, on or off, not '" + std::string(text) + "'";
+  if (mode == kModes.end())
+    return "option uring takes auto, on or off, not '" + std::string(text) + "'";
   options.uring = mode->second;
   return {};
 }
 
 // Options of this program's own. nullopt: not one of them.
-std::optional<std::string> parseOwn(std::string_view name, std::string_view value, MountOptions& options) {
+std::optional<std::string> parseOwn(std::string_view name, std::string_view value,
+                                    MountOptions& options) {
   if (name == "soft") return options.soft = true, "";
   if (name == "hard") return options.soft = false, "";
   if (name == "allow_other") return options.allowOther = true, "";
@@ -86,14 +99,17 @@ std::optional<std::string> parseOwn(std::string_view name, std::string_view valu
   if (name == "connect_timeout") return parseSeconds(name, value, options.connectTimeout);
   if (name == "log_file") return options.logFile = value, "";
   if (name == "log_level") {
-    if (!isLogLevel(std::string(value))) return "option log_level does not know '" + std::string(value) + "'";
+    if (!isLogLevel(std::string(value)))
+      return "option log_level does not know '" + std::string(value) + "'";
     return options.logLevel = value, "";
   }
   return std::nullopt;
 }
 
 std::string parseOption(std::string_view option, bool sloppy, MountOptions& options) {
-  if (option.empty() || contains(kIgnored, option) || startsWithAny(option, {"x-", "X-", "comment="})) return {};
+  if (option.empty() || contains(kIgnored, option) ||
+      startsWithAny(option, {"x-", "X-", "comment="}))
+    return {};
   if (option == "ro" || option == "rw") {
     options.readOnly = option == "ro";
     return {};
@@ -119,7 +135,8 @@ std::string parseSource(const std::string& source, MountOptions& options) {
   options.source = source;
   options.fsname = source.substr(split + 2);
   if (options.fsname.empty() || options.fsname.find('/') != std::string::npos)
-    return "'" + source + "' names no file system: only a whole one can be mounted, as HOST:/FSNAME";
+    return "'" + source +
+           "' names no file system: only a whole one can be mounted, as HOST:/FSNAME";
   std::string_view rest = std::string_view(source).substr(0, split);
   while (true) {
     auto comma = rest.find(',');
@@ -150,7 +167,8 @@ std::string parseOptionList(const std::string& list, bool sloppy, MountOptions& 
   return {};
 }
 
-std::optional<MountUsage> parseMountOptions(int argc, const char* const* argv, MountOptions& options) {
+std::optional<MountUsage> parseMountOptions(int argc, const char* const* argv,
+                                            MountOptions& options) {
   auto wrong = [](const std::string& text) {
     return MountUsage{kExitUsage, "trainfs-client: " + text + "\n" + kUsage};
   };
@@ -167,12 +185,14 @@ std::optional<MountUsage> parseMountOptions(int argc, const char* const* argv, M
     std::string value;
     if (argument == "--help" || argument == "-h") return MountUsage{0, kUsage};
     if (argument == "--version") return MountUsage{0, "trainfs-client " TRAINFS_VERSION "\n"};
-    if (takesValue("--log-file", options.logFile) || takesValue("--log-level", options.logLevel)) continue;
+    if (takesValue("--log-file", options.logFile) || takesValue("--log-level", options.logLevel))
+      continue;
     if (takesValue("-o", value)) {
       lists.push_back(value);
     } else if (argument.starts_with("-o") && argument.size() > 2) {
       lists.push_back(argument.substr(2));
-    } else if (argument.size() > 1 && argument[0] == '-' && argument.find_first_not_of("fnsv", 1) == argument.npos) {
+    } else if (argument.size() > 1 && argument[0] == '-' &&
+               argument.find_first_not_of("fnsv", 1) == argument.npos) {
       options.foreground |= argument.find('f') != argument.npos;
       options.verbose |= argument.find('v') != argument.npos;
       sloppy |= argument.find('s') != argument.npos;

@@ -1,4 +1,5 @@
-// The command line of trainfs-client, which is that of a mount helper (mount(8), "External helpers"). Pure.
+// The command line of trainfs-client, which is that of a mount helper (mount(8), "External
+// helpers"). Pure.
 #pragma once
 
 #include <chrono>
@@ -41,11 +42,13 @@ struct MountUsage {
 };
 
 // Fills in `options`, or says why not.
-std::optional<MountUsage> parseMountOptions(int argc, const char* const* argv, MountOptions& options);
+std::optional<MountUsage> parseMountOptions(int argc, const char* const* argv,
+                                            MountOptions& options);
 
 // "HOST[:PORT][,HOST[:PORT]...]:/fsname". Returns what is wrong with it, or an empty string.
 std::string parseSource(const std::string& source, MountOptions& options);
-// A list as after -o. `sloppy`: unknown ones are ignored. Returns what is wrong with it, or an empty string.
+// A list as after -o. `sloppy`: unknown ones are ignored. Returns what is wrong with it, or an
+// empty string.
 std::string parseOptionList(const std::string& list, bool sloppy, MountOptions& options);
 
 }  // namespace trainfs::client

@@ -1,6 +1,6 @@
-// Order among the operations on one inode, without a thread that waits: shared ones run together, exclusive ones
-// alone, in the order of asking. An operation holds its Pass until it is finished, and whoever lets the last one
-// go runs the next in line.
+// Order among the operations on one inode, without a thread that waits: shared ones run together,
+// exclusive ones alone, in the order of asking. An operation holds its Pass until it is finished,
+// and whoever lets the last one go runs the next in line.
 #pragma once
 
 #include <deque>

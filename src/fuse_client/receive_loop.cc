@@ -26,7 +26,8 @@ BufferPool::Buffer ReceiveLoop::keepBuffer(const char* data) {
   return std::move(current);
 }
 
-ReceiveLoop::ReceiveLoop(fuse_session* session, BufferPool& buffers, uint32_t threads, std::function<void()> ended)
+ReceiveLoop::ReceiveLoop(fuse_session* session, BufferPool& buffers, uint32_t threads,
+                         std::function<void()> ended)
     : session_(session), buffers_(buffers), ended_(std::move(ended)) {
   struct sigaction action{};
   action.sa_handler = [](int) {};

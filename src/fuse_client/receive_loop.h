@@ -1,8 +1,9 @@
-// The threads that receive requests from /dev/fuse. They hand requests on and never wait for a server, so a few serve
-// any number of callers; they live as long as the mount.
+// The threads that receive requests from /dev/fuse. They hand requests on and never wait for a
+// server, so a few serve any number of callers; they live as long as the mount.
 //
-// libfuse's own loop receives every request into one buffer per thread, which the next request overwrites. Here a
-// write keeps the buffer it came in until the OSTs have the data, and its thread goes on with another: no copy.
+// libfuse's own loop receives every request into one buffer per thread, which the next request
+// overwrites. Here a write keeps the buffer it came in until the OSTs have the data, and its thread
+// goes on with another: no copy.
 #pragma once
 
 #include <atomic>
@@ -19,10 +20,12 @@ namespace trainfs::client {
 class ReceiveLoop {
  public:
   // `ended` runs once, on one of the threads, when the kernel has let the mount go.
-  ReceiveLoop(fuse_session* session, BufferPool& buffers, uint32_t threads, std::function<void()> ended);
+  ReceiveLoop(fuse_session* session, BufferPool& buffers, uint32_t threads,
+              std::function<void()> ended);
   ~ReceiveLoop();  // ends the threads
 
-  // Called by a handler: the buffer that this thread's present request, of which `data` is part, was received into.
+  // Called by a handler: the buffer that this thread's present request, of which `data` is part,
+  // was received into.
   static BufferPool::Buffer keepBuffer(const char* data);
 
  private:

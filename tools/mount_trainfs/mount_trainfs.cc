@@ -1,5 +1,5 @@
-// mount.trainfs: what mount(8) runs for `mount -t trainfs` (mount(8), "External helpers"). Translates its arguments
-// to those of trainfs-client, and becomes it.
+// mount.trainfs: what mount(8) runs for `mount -t trainfs` (mount(8), "External helpers").
+// Translates its arguments to those of trainfs-client, and becomes it.
 #include <unistd.h>
 
 #include <cerrno>
@@ -36,7 +36,8 @@ int translate(int argc, char** argv, Arguments& arguments) {
       std::string value = argv[++i];
       if (argument == "-N") return usage("other mount namespaces (-N) are not supported");
       if (argument == "-o") arguments.forClient.insert(arguments.forClient.end(), {"-o", value});
-    } else if (argument.starts_with('-') && argument.find_first_not_of("sfnv", 1) == argument.npos) {
+    } else if (argument.starts_with('-') &&
+               argument.find_first_not_of("sfnv", 1) == argument.npos) {
       for (char flag : argument.substr(1)) {
         if (flag == 'f') arguments.fake = true;
         if (flag == 's' || flag == 'v') arguments.forClient.push_back(std::string("-") + flag);
@@ -51,7 +52,8 @@ int translate(int argc, char** argv, Arguments& arguments) {
   return places == 2 ? 0 : usage("a source and a mount point are needed");
 }
 
-// From where this program was built, beside it, or from where both were installed; else wherever PATH has it.
+// From where this program was built, beside it, or from where both were installed; else wherever
+// PATH has it.
 void becomeClient(std::vector<std::string> arguments) {
   std::vector<char*> argv;
   std::string name = "trainfs-client";

@@ -1,0 +1,333 @@
+// FileIo above an MDS client and a data client that answer when the test says so.
+#include <sys/stat.h>
+
+#include <catch2/catch_test_macros.hpp>
+#include <cstring>
+
+#include "fake_servers.h"
+#include "fuse_client/file_io.h"
+
+using namespace trainfs;
+using namespace trainfs::client;
+using namespace trainfs::client::test;
+using Names = std::vector<std::string>;
+
+namespace {
+
+constexpr InodeId kFile{7};
+
+struct Fixture {
+  Script script;
+  FakeMds mds{script};
+  FakeData data{script};
+  Inodes inodes;
+  Coherence coherence;
+  std::vector<InodeId> modesForgotten;
+  FileIo files{mds, data, inodes, coherence, [this](InodeId inode, std::function<void()> done) {
+                 modesForgotten.push_back(inode);
+                 done();
+               }};
+  InodePtr inode = inodes.obtain(kFile);
+  Layout layout;
+
+  // Two stripes of 64 KiB.
+  Fixture() {
+    coherence.allow(coherence.version());
+    layout.generation = 1;
+    layout.components.push_back({.stripeBytes = kBlockBytes,
+                                 .stripeCount = 2,
+                                 .chains = {ChainId{0}, ChainId{1}},
+                                 .exists = {false, false}});
+    mds.node = {.attributes = {.inode = kFile, .mode = S_IFREG | 0644, .links = 1, .ctime = {1, 0}},
+                .layout = nullptr};
+    tell();
+    inodes.take(*inode, mds.node, inodes.now());
+  }
+  // The MDS's answers from now on.
+  void tell() { mds.node.layout = std::make_shared<const Layout>(layout); }
+
+  void openToWrite() {
+    files.open(inode, true, [](Status status) { REQUIRE(status.ok()); });
+    REQUIRE(script.answer("open to write"));
+  }
+  void write(uint64_t offset, const std::string& text) {
+    Result<size_t> written(Errno(EINPROGRESS));
+    files.write(inode, offset, std::as_bytes(std::span(text)), false,
+                [&](auto result) { written = result; });
+    REQUIRE(script.answer("write"));
+    REQUIRE(written.ok());
+    REQUIRE(*written == text.size());
+  }
+  std::string read(uint64_t offset, size_t bytes) {
+    std::string text(bytes, '?');
+    Result<size_t> got(Errno(EINPROGRESS));
+    files.read(inode, offset, std::as_writable_bytes(std::span(text)),
+               [&](auto result) { got = result; });
+    script.answer("read");
+    REQUIRE(got.ok());
+    text.resize(*got);
+    return text;
+  }
+  const ReportOp& lastReport() { return std::get<ReportOp>(mds.executed.back()); }
+};
+
+}  // namespace
+
+TEST_CASE("a new file's size, data and holes are seen before anything is reported", "[client]") {
+  Fixture f;
+  f.openToWrite();
+  f.write(70'000, "hello");
+  CHECK(f.read(69'998, 100) == std::string("\0\0hello", 7));
+  CHECK(f.read(70'005, 10).empty());
+  CHECK(f.inode->present().sizeBytes == 70'005);
+  size_t before = f.data.readPieces;
+  CHECK(f.read(0, 10) ==
+        std::string(10, '\0'));  // the first stripe was never written: nobody is asked
+  CHECK(f.data.readPieces == before);
+}
+
+TEST_CASE("the last close reports size and objects, then lets go", "[client]") {
+  Fixture f;
+  f.openToWrite();
+  f.write(0, "abc");
+  f.files.close(f.inode, true);
+  REQUIRE(f.script.asked() == Names{"report"});
+  CHECK(f.lastReport().sizeBytes == 3);
+  CHECK(f.lastReport().usedBytes == 4096);
+  CHECK(f.lastReport().exists == std::vector<std::pair<uint8_t, uint32_t>>{{0, 0}});
+  CHECK(!f.lastReport().stillWriting);
+  CHECK(f.inode->toldWriting);  // until it is answered
+  f.script.answer("report");
+  CHECK(!f.inode->toldWriting);
+  CHECK(!f.inode->unreported.any());
+  CHECK(f.script.asked() == Names{"release"});
+}
+
+// It was sent first once, took the writer's mark with it, and the report was refused: the size was
+// lost.
+TEST_CASE("a reader that closes during the last report does not release before it", "[client]") {
+  Fixture f;
+  f.openToWrite();
+  f.write(100'000, "not in order, so that the OSTs are asked first");
+  f.files.open(f.inode, false, [](Status) {});
+  f.files.close(f.inode, true);
+  REQUIRE(f.script.asked() == Names{"stat"});
+  f.files.close(f.inode, false);
+  CHECK(f.script.asked() == Names{"stat"});
+  f.script.answer("stat");
+  CHECK(f.script.asked() == Names{"report"});
+  f.script.answer("report");
+  CHECK(f.script.asked() == Names{"release"});
+}
+
+TEST_CASE("a file opened again to be written waits for the last report and the release",
+          "[client]") {
+  Fixture f;
+  f.openToWrite();
+  f.write(0, "abc");
+  f.files.close(f.inode, true);
+  bool open = false;
+  f.files.open(f.inode, true, [&](Status status) { open = status.ok(); });
+  CHECK(f.script.asked() == Names{"report"});
+  f.script.answer("report");  // no release: it is open again
+  CHECK(f.script.asked() == Names{"open to write"});
+  f.script.answer("open to write");
+  CHECK(open);
+}
+
+TEST_CASE("fsync syncs every object touched since the last one, then reports", "[client]") {
+  Fixture f;
+  f.openToWrite();
+  f.inode->pastUnknown = false;
+  f.write(0, "a");
+  f.write(kBlockBytes, "b");
+  bool done = false;
+  f.files.sync(f.inode, [&](Status status) { done = status.ok(); });
+  REQUIRE(f.script.asked() == Names{"sync"});
+  CHECK(f.data.syncedObjects == 2);
+  // A second one must not be answered by there being nothing left to sync.
+  bool second = false;
+  f.files.sync(f.inode, [&](Status status) { second = status.ok(); });
+  CHECK(!second);
+  f.script.answer("sync");
+  CHECK(!done);
+  CHECK(f.lastReport().stillWriting);
+  f.mds.node.attributes.sizeBytes = kBlockBytes + 1;
+  f.layout.components[0].exists = {true, true};
+  f.tell();
+  f.script.answer("report");
+  CHECK(done);
+  CHECK(second);
+  CHECK(f.script.asked().empty());
+}
+
+TEST_CASE("a sync that fails is tried again by the next fsync", "[client]") {
+  Fixture f;
+  f.openToWrite();
+  f.inode->pastUnknown = false;
+  f.write(0, "a");
+  Status first(Done{});
+  f.data.error = EIO;
+  f.files.sync(f.inode, [&](Status status) { first = status; });
+  f.script.answerAll();
+  CHECK(first.errnoOrZero() == EIO);
+  f.data.error = 0;
+  f.files.sync(f.inode, [](Status) {});
+  CHECK(f.script.asked() == Names{"sync"});
+  CHECK(f.data.syncedObjects == 1);
+}
+
+TEST_CASE("an inode met again syncs whatever objects it has", "[client]") {
+  Fixture f;
+  f.layout.components[0].exists = {true, true};
+  f.tell();
+  f.inodes.take(*f.inode, f.mds.node, f.inodes.now());
+  f.files.sync(f.inode, [](Status) {});
+  CHECK(f.data.syncedObjects == 2);
+}
+
+TEST_CASE("truncation cuts the objects that reach beyond, then tells the MDS", "[client]") {
+  Fixture f;
+  f.openToWrite();
+  f.write(0, "a");
+  f.write(kBlockBytes, "b");
+  f.write(2 * kBlockBytes, "c");
+  Result<Inodes::Taken> taken(Errno(EINPROGRESS));
+  f.files.setAttributes(f.inode, {}, {.inode = kFile, .mask = kSetSize, .sizeBytes = 10},
+                        [&](auto result) { taken = result; });
+  REQUIRE(f.script.asked() == Names{"truncate"});
+  REQUIRE(f.data.cuts.size() == 2);
+  CHECK(f.data.cuts[0].sizeBytes == 10);
+  CHECK(f.data.cuts[1].sizeBytes == 0);
+  f.script.answer("truncate");
+  f.mds.node.attributes.sizeBytes = 10;
+  f.script.answer("setattr");
+  REQUIRE(taken.ok());
+  CHECK(taken->attributes.sizeBytes == 10);
+  CHECK(f.inode->unreported.any());  // which objects exist
+}
+
+TEST_CASE("a file without objects is truncated without asking an OST", "[client]") {
+  Fixture f;
+  f.mds.node.attributes.sizeBytes = 1000;
+  f.inodes.take(*f.inode, f.mds.node, f.inodes.now());
+  f.files.setAttributes(f.inode, {}, {.inode = kFile, .mask = kSetSize, .sizeBytes = 0},
+                        [](auto) {});
+  CHECK(f.script.asked() == Names{"setattr"});
+}
+
+TEST_CASE("bytes that a failed write may have left do not come to light when the file grows",
+          "[client]") {
+  Fixture f;
+  f.openToWrite();
+  f.write(0, "a");
+  f.data.error = ENOSPC;
+  std::string text(200'000, 'x');
+  Result<size_t> written(size_t{0});
+  f.files.write(f.inode, 10, std::as_bytes(std::span(text)), false,
+                [&](auto result) { written = result; });
+  f.script.answer("write");
+  CHECK(written.errnoOrZero() == ENOSPC);
+  f.data.error = 0;
+  f.files.setAttributes(f.inode, {}, {.inode = kFile, .mask = kSetSize, .sizeBytes = 100'000},
+                        [](auto) {});
+  REQUIRE(f.script.asked() == Names{"truncate"});
+  REQUIRE(f.data.cuts.size() == 2);  // also the object that is not known to exist
+  CHECK(f.data.cuts[0].sizeBytes == 1);
+}
+
+TEST_CASE("times that were set are not overwritten by those of earlier writes", "[client]") {
+  Fixture f;
+  f.openToWrite();
+  f.write(0, "a");
+  f.files.setAttributes(f.inode, {}, {.inode = kFile, .mask = kSetMtime, .mtime = {981, 0}},
+                        [](auto) {});
+  f.mds.node.attributes.mtime = {981, 0};
+  f.script.answer("setattr");
+  f.files.close(f.inode, true);
+  CHECK(f.lastReport().mtime == Time{});
+  CHECK(f.inode->present().mtime == Time{981, 0});
+}
+
+TEST_CASE("a write into a component without chains asks for them first", "[client]") {
+  Fixture f;
+  auto chains = std::exchange(f.layout.components[0].chains, {});
+  auto exists = std::exchange(f.layout.components[0].exists, {});
+  f.tell();
+  f.inodes.take(*f.inode, f.mds.node, f.inodes.now());
+  f.openToWrite();
+  std::string text = "abc";
+  f.files.write(f.inode, 0, std::as_bytes(std::span(text)), false, [](auto) {});
+  REQUIRE(f.script.asked() == Names{"instantiate"});
+  f.layout.components[0].chains = chains;
+  f.layout.components[0].exists = exists;
+  f.tell();
+  f.script.answer("instantiate");
+  CHECK(f.script.asked() == Names{"write"});
+}
+
+TEST_CASE(
+    "a write without CAP_FSETID is answered once the set-user-ID bit is gone, here and in the "
+    "kernel",
+    "[client]") {
+  Fixture f;
+  f.mds.node.attributes.mode = S_IFREG | 04755;
+  f.openToWrite();
+  std::string text = "abc";
+  bool answered = false;
+  f.files.write(f.inode, 0, std::as_bytes(std::span(text)), true, [&](auto) { answered = true; });
+  f.script.answer("write");
+  CHECK(!answered);
+  CHECK(f.lastReport().killPrivileges);
+  f.mds.node.attributes.mode = S_IFREG | 0755;
+  f.script.answer("report");
+  CHECK(answered);
+  CHECK(f.modesForgotten == std::vector{kFile});
+}
+
+TEST_CASE("changes lost with a session are an error at the next fsync, once", "[client]") {
+  Fixture f;
+  f.inode->lostChanges = true;
+  f.inode->pastUnknown = false;
+  Status status(Done{});
+  f.files.sync(f.inode, [&](Status result) { status = result; });
+  CHECK(status.errnoOrZero() == EIO);
+  f.files.sync(f.inode, [&](Status result) { status = result; });
+  CHECK(status.ok());
+}
+
+TEST_CASE("while others are about, every read asks for the attributes and every open is told",
+          "[client]") {
+  Fixture f;
+  f.coherence.forbid();
+  f.files.open(f.inode, false, [](Status) {});
+  CHECK(f.script.asked() == Names{"open"});
+  f.script.answer("open");
+  std::string text(10, '?');
+  f.files.read(f.inode, 0, std::as_writable_bytes(std::span(text)), [](auto) {});
+  CHECK(f.script.asked() == Names{"getattr"});
+  f.script.answer("getattr");
+  f.files.close(f.inode, false);
+  CHECK(f.script.asked() == Names{"release"});
+}
+
+TEST_CASE(
+    "an unlinked file is released when its last handle goes, also if that was before the answer",
+    "[client]") {
+  Fixture f;
+  f.files.open(f.inode, false, [](Status) {});
+  f.mds.node.attributes.links = 0;
+  SECTION("closed after the unlink") {
+    f.inodes.takeChange(*f.inode, f.mds.node);
+    f.files.noteUnlinked(f.inode);
+    CHECK(f.script.asked().empty());
+    f.files.close(f.inode, false);
+  }
+  SECTION("closed while the unlink was under way") {
+    f.files.close(f.inode, false);
+    CHECK(f.script.asked().empty());
+    f.inodes.takeChange(*f.inode, f.mds.node);
+    f.files.noteUnlinked(f.inode);
+  }
+  CHECK(f.script.asked() == Names{"release"});
+}

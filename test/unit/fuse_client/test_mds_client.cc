@@ -1,0 +1,444 @@
+// The MDS client against a small MDS on a thread of its own, over real connections that the test
+// cuts.
+#include <capnp/rpc-twoparty.h>
+#include <kj/async-io.h>
+#include <sys/stat.h>
+
+#include <catch2/catch_test_macros.hpp>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "fuse_client/mds_client.h"
+#include "mds.capnp.h"
+
+using namespace trainfs;
+using namespace trainfs::client;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto kPatience = 20s;  // for what has to happen; never waited for in full when it does
+
+// What the test sets and sees. Any thread.
+struct World {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool losesReplies = false;  // executes, then cuts the connection instead of answering
+  bool forgetsSessions = false;
+  bool refusesCalls = false;  // "cannot answer now"
+  uint32_t executed = 0, resent = 0, sessions = 0, resumed = 0, ended = 0;
+  std::vector<uint64_t> opensResumed;
+  std::map<uint16_t, uint64_t> slots;  // last sequence
+
+  template <typename Condition>
+  bool await(Condition condition) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, kPatience, condition);
+  }
+  template <typename Change>
+  void change(Change change) {
+    {
+      std::lock_guard lock(mutex);
+      change();
+    }
+    changed.notify_all();
+  }
+};
+
+class FakeServer {
+ public:
+  explicit FakeServer(World& world) : world_(world), thread_([this] { run(); }) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return executor_.get() != nullptr; });
+  }
+  ~FakeServer() {
+    executor_->executeSync([&] { stop_->fulfill(); });
+    thread_.join();
+  }
+  uint16_t port() const { return port_; }
+  void cut() {
+    executor_->executeSync([&] { connections_.clear(); });
+  }
+  // Calls recall of the newest session; returns the open files that it answers.
+  std::vector<uint64_t> recall() {
+    return executor_->executeSync([&] {
+      return callback_->recallRequest().send().then([](auto response) {
+        std::vector<uint64_t> opens;
+        for (auto open : response.getOpens()) opens.push_back(open.getInode());
+        return opens;
+      });
+    });
+  }
+
+ private:
+  struct Connection {
+    Connection(kj::Own<kj::AsyncIoStream> stream, rpc::Mds::Client mds)
+        : stream(kj::mv(stream)),
+          network(*this->stream, capnp::rpc::twoparty::Side::SERVER),
+          system(capnp::makeRpcServer(network, kj::mv(mds))) {}
+    kj::Own<kj::AsyncIoStream> stream;
+    capnp::TwoPartyVatNetwork network;
+    capnp::RpcSystem<capnp::rpc::twoparty::VatId> system;
+  };
+  class SessionImpl;
+  class MdsImpl;
+
+  void run() {
+    auto io = kj::setupAsyncIo();
+    auto address = io.provider->getNetwork().parseAddress("127.0.0.1", 0).wait(io.waitScope);
+    auto listener = address->listen();
+    auto paf = kj::newPromiseAndFulfiller<void>();
+    {
+      std::lock_guard lock(mutex_);
+      port_ = static_cast<uint16_t>(listener->getPort());
+      stop_ = kj::mv(paf.fulfiller);
+      executor_ = kj::getCurrentThreadExecutor().addRef();
+    }
+    changed_.notify_all();
+    accept(*listener).exclusiveJoin(kj::mv(paf.promise)).wait(io.waitScope);
+    connections_.clear();
+    callback_ = std::nullopt;
+  }
+  kj::Promise<void> accept(kj::ConnectionReceiver& listener);
+  kj::Promise<void> cutSoon() {
+    // Not from within a call of the connection that goes.
+    return kj::evalLast([this] { connections_.clear(); });
+  }
+
+  World& world_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  uint16_t port_ = 0;
+  kj::Own<const kj::Executor> executor_;
+  // The server's thread.
+  kj::Own<kj::PromiseFulfiller<void>> stop_;
+  std::vector<kj::Own<Connection>> connections_;
+  std::optional<rpc::ClientCallback::Client> callback_;
+  kj::Promise<void> cutting_ = nullptr;
+  std::thread thread_;
+};
+
+class FakeServer::SessionImpl final : public rpc::Session::Server {
+ public:
+  explicit SessionImpl(FakeServer& server) : server_(server) {}
+
+  kj::Promise<void> execute(ExecuteContext context) override {
+    auto& world = server_.world_;
+    auto params = context.getParams();
+    bool lose = false;
+    world.change([&] {
+      auto& last = world.slots[params.getSlot()];
+      if (params.getSequence() == last) {
+        ++world.resent;
+      } else {
+        KJ_REQUIRE(params.getSequence() == last + 1, "a sequence that is not the next");
+        last = params.getSequence();
+        ++world.executed;
+      }
+      lose = std::exchange(world.losesReplies, false);
+    });
+    if (lose) {
+      server_.cutting_ = server_.cutSoon().eagerlyEvaluate(nullptr);
+      return kj::NEVER_DONE;
+    }
+    auto attributes = context.getResults().initReply().initNode().initAttributes();
+    attributes.setInode(5);
+    attributes.setMode(S_IFDIR | 0755);
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> getattr(GetattrContext context) override {
+    if (std::lock_guard lock(server_.world_.mutex); server_.world_.refusesCalls)
+      return KJ_EXCEPTION(OVERLOADED, "not now");
+    auto attributes = context.getResults().initNode().initAttributes();
+    attributes.setInode(context.getParams().getInode());
+    attributes.setMode(S_IFREG);
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> lookup(LookupContext context) override {
+    context.getResults().setError(ENOENT);
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> readlink(ReadlinkContext) override {
+    return KJ_EXCEPTION(UNIMPLEMENTED, "no links");
+  }
+  kj::Promise<void> open(OpenContext context) override {
+    // A layout that is none.
+    auto node = context.getResults().initNode();
+    node.initAttributes().setInode(3);
+    node.initLayout(3);
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> renew(RenewContext context) override {
+    std::lock_guard lock(server_.world_.mutex);
+    context.getResults().setValid(!server_.world_.forgetsSessions);
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> end(EndContext) override {
+    server_.world_.change([&] { ++server_.world_.ended; });
+    return kj::READY_NOW;
+  }
+
+ private:
+  FakeServer& server_;
+};
+
+class FakeServer::MdsImpl final : public rpc::Mds::Server {
+ public:
+  explicit MdsImpl(FakeServer& server) : server_(server) {}
+
+  kj::Promise<void> hello(HelloContext context) override {
+    auto results = context.getResults();
+    results.setProtocolVersion(rpc::PROTOCOL_VERSION);
+    results.setFsname("testfs");
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> openSession(OpenSessionContext context) override {
+    auto& world = server_.world_;
+    auto request = context.getParams().getRequest();
+    auto opened = context.getResults().initOpened();
+    bool stale = false;
+    world.change([&] {
+      stale = request.getResumeId() != 0 && std::exchange(world.forgetsSessions, false);
+      if (stale) {
+        world.slots.clear();
+        return;
+      }
+      request.getResumeId() != 0 ? ++world.resumed : ++world.sessions;
+      world.opensResumed.clear();
+      for (auto open : request.getOpens()) world.opensResumed.push_back(open.getInode());
+      opened.setId(world.sessions);
+    });
+    if (stale) {
+      opened.setError(ESTALE);
+      return kj::READY_NOW;
+    }
+    server_.callback_ = request.getCallback();
+    opened.setSession(kj::heap<SessionImpl>(server_));
+    opened.setEpoch(1);
+    opened.setTermMilliseconds(2000);
+    opened.setMayCache(true);
+    return kj::READY_NOW;
+  }
+
+ private:
+  FakeServer& server_;
+};
+
+kj::Promise<void> FakeServer::accept(kj::ConnectionReceiver& listener) {
+  for (;;) {
+    auto stream = co_await listener.accept();
+    connections_.push_back(kj::heap<Connection>(kj::mv(stream), kj::heap<MdsImpl>(*this)));
+  }
+}
+
+class Events final : public MdsEvents {
+ public:
+  explicit Events(World& world) : world_(world) {}
+  void sessionOpened(SessionId, uint32_t, bool fresh, bool) override {
+    world_.change([&] { freshSessions += fresh; });
+  }
+  void mapChanged(ClusterMap) override {}
+  void recalled(std::function<void()> done) override {
+    world_.change([&] { ++recalls; });
+    std::thread(done).detach();  // from any thread
+  }
+  void mayCache() override {}
+  std::vector<OpenFile> openFiles() override { return {{InodeId{77}, true}}; }
+  uint32_t freshSessions = 0, recalls = 0;
+
+ private:
+  World& world_;
+};
+
+// An answer that the test waits for.
+template <typename T>
+class Awaited {
+ public:
+  Answer<T> answer() {
+    return [state = state_](Result<T> result) {
+      std::lock_guard lock(state->mutex);
+      ++state->times;
+      state->result = std::move(result);
+      state->changed.notify_all();
+    };
+  }
+  int error() {
+    std::unique_lock lock(state_->mutex);
+    REQUIRE(state_->changed.wait_for(lock, kPatience, [&] { return state_->result.has_value(); }));
+    REQUIRE(state_->times == 1);
+    return state_->result->errnoOrZero();
+  }
+  bool there() {
+    std::lock_guard lock(state_->mutex);
+    return state_->result.has_value();
+  }
+
+ private:
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::optional<Result<T>> result;
+    int times = 0;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+struct Fixture {
+  World world;
+  FakeServer server{world};
+  Events events{world};
+  std::unique_ptr<MdsClient> client;
+
+  explicit Fixture(bool soft = false, std::chrono::milliseconds softTimeout = 60s,
+                   const char* fsname = "testfs") {
+    client = MdsClient::create(
+        {.servers = {{"127.0.0.1", 1}, {"127.0.0.1", server.port()}},  // nobody at the first
+         .fsname = fsname,
+         .clientName = "test",
+         .soft = soft,
+         .softTimeout = softTimeout},
+        events);
+  }
+  void connect() { REQUIRE(client->waitForSession(kPatience) == std::nullopt); }
+  void mkdir(Awaited<Outcome>& made) {
+    client->execute({}, CreateOp{.parent = kRootInode, .name = "d", .mode = S_IFDIR},
+                    made.answer());
+  }
+};
+
+}  // namespace
+
+TEST_CASE("of several servers the one that answers is used; values and errors come back",
+          "[client]") {
+  Fixture f;
+  f.connect();
+  Awaited<Node> node, none;
+  f.client->getattr(InodeId{9}, node.answer());
+  f.client->lookup(kRootInode, "x", none.answer());
+  CHECK(node.error() == 0);
+  CHECK(none.error() == ENOENT);
+}
+
+TEST_CASE("a mutation whose answer was lost is sent again and executed once", "[client]") {
+  Fixture f;
+  f.connect();
+  f.world.change([&] { f.world.losesReplies = true; });
+  Awaited<Outcome> first, second;
+  f.mkdir(first);
+  CHECK(first.error() == 0);
+  f.mkdir(second);
+  CHECK(second.error() == 0);
+  std::lock_guard lock(f.world.mutex);
+  CHECK(f.world.executed == 2);
+  CHECK(f.world.resent == 1);
+  CHECK(f.world.resumed == 1);
+  CHECK(f.world.sessions == 1);
+  CHECK(f.world.opensResumed == std::vector<uint64_t>{77});
+}
+
+TEST_CASE(
+    "many mutations from many threads, connections cut again and again: each is executed once",
+    "[client]") {
+  Fixture f;
+  f.connect();
+  constexpr int kThreads = 4, kEach = 300;
+  std::atomic<int> answered{0}, failed{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kEach; ++i)
+        f.client->execute({}, LinkOp{InodeId{2}, kRootInode, "l"}, [&](Result<Outcome> outcome) {
+          if (!outcome) ++failed;
+          f.world.change([&] { ++answered; });
+        });
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (int cuts = 0; cuts < 10 && answered < kThreads * kEach; ++cuts) {
+    f.server.cut();
+    int before = answered;
+    f.world.await([&] { return answered > before || answered == kThreads * kEach; });
+  }
+  REQUIRE(f.world.await([&] { return answered == kThreads * kEach; }));
+  CHECK(failed == 0);
+  CHECK(f.world.executed == kThreads * kEach);
+}
+
+TEST_CASE(
+    "after an eviction a new session goes on; what was sent in the old one and not answered is EIO",
+    "[client]") {
+  Fixture f;
+  f.connect();
+  f.world.change([&] { f.world.losesReplies = f.world.forgetsSessions = true; });
+  Awaited<Outcome> lost, next;
+  f.mkdir(lost);
+  CHECK(lost.error() == EIO);
+  f.mkdir(next);
+  CHECK(next.error() == 0);
+  std::lock_guard lock(f.world.mutex);
+  CHECK(f.world.sessions == 2);
+  CHECK(f.events.freshSessions == 2);
+}
+
+TEST_CASE("a server that cannot answer now is asked again", "[client]") {
+  Fixture f;
+  f.world.change([&] { f.world.refusesCalls = true; });
+  f.connect();
+  Awaited<Node> node;
+  f.client->getattr(InodeId{9}, node.answer());
+  std::this_thread::sleep_for(100ms);  // only to let it be refused; nothing depends on it
+  CHECK(!node.there());
+  f.world.change([&] { f.world.refusesCalls = false; });
+  CHECK(node.error() == 0);
+}
+
+TEST_CASE("a soft mount gives up", "[client]") {
+  Fixture f(true, 200ms);
+  f.world.change([&] { f.world.refusesCalls = true; });
+  f.connect();
+  Awaited<Node> node;
+  f.client->getattr(InodeId{9}, node.answer());
+  CHECK(node.error() == EIO);
+}
+
+TEST_CASE("what a server does not know or damages is an error, not a loop", "[client]") {
+  Fixture f;
+  f.connect();
+  Awaited<std::string> link;
+  Awaited<Node> node;
+  f.client->readlink(InodeId{3}, link.answer());
+  f.client->open(InodeId{3}, false, node.answer());
+  CHECK(link.error() == EOPNOTSUPP);
+  CHECK(node.error() == EIO);
+}
+
+TEST_CASE("a recall is answered with the open files once nothing is cached", "[client]") {
+  Fixture f;
+  f.connect();
+  CHECK(f.server.recall() == std::vector<uint64_t>{77});
+  CHECK(f.events.recalls == 1);
+}
+
+TEST_CASE("a server of another file system is named as the reason", "[client]") {
+  Fixture f(false, 60s, "otherfs");
+  auto reason = f.client->waitForSession(1s);
+  REQUIRE(reason.has_value());
+  CHECK(reason->find("'testfs'") != std::string::npos);
+}
+
+TEST_CASE("the end waits for mutations and tells the server", "[client]") {
+  Fixture f;
+  f.connect();
+  Awaited<Outcome> made;
+  f.mkdir(made);
+  CHECK(f.client->end(kPatience));
+  CHECK(made.there());
+  CHECK(f.world.ended == 1);
+  f.client->stop();
+  Awaited<Node> late;
+  f.client->getattr(InodeId{9}, late.answer());
+  CHECK(late.error() == ESHUTDOWN);
+}
