@@ -32,7 +32,7 @@ class [[nodiscard]] Result {
   // The value; the process ends if there is none (a bug of the caller, in release builds too).
   T& operator*() & { return *require(); }
   const T& operator*() const& { return *const_cast<Result*>(this)->require(); }
-  T&& operator*() && { return std::move(*require()); }
+  T operator*() && { return std::move(*require()); }  // by value: `for (x : *f())` must not dangle
   T* operator->() { return require(); }
   const T* operator->() const { return const_cast<Result*>(this)->require(); }
 

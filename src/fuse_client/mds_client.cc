@@ -289,8 +289,9 @@ class KjMdsClient final : public MdsClient {
     for (;;) {
       auto readable = observer.whenBecomesReadable();
       auto batch = inbox_.take();
-      for (auto& function : batch.functions) function();
+      // Calls first: a function that was posted after some may have to wait for them (see end()).
       for (auto& call : batch.calls) session_->submit(std::move(call));
+      for (auto& function : batch.functions) function();
       bool idle = batch.calls.empty() && batch.functions.empty();
       co_await (idle ? kj::mv(readable) : kj::evalLater([] {}));  // lets answers in between bursts
     }

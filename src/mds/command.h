@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "trainfs/changes.h"
 #include "trainfs/types.h"
 
 namespace trainfs::mds {
@@ -17,7 +18,7 @@ struct Identity {
   std::vector<uint32_t> groups;
 };
 
-// ---- operations of clients (wire: mds.capnp Operation) ----
+// ---- operations of clients (wire: mds.capnp Operation; the others: trainfs/changes.h) ----
 
 struct CreateOp {  // regular file, directory, symlink, FIFO, socket, device: by the type in `mode`
   InodeId parent;
@@ -30,10 +31,6 @@ struct CreateOp {  // regular file, directory, symlink, FIFO, socket, device: by
   InodeId newInode;       // chosen by the leader, above every number used before
   Layout layout;  // regular file: chosen by the leader, first component instantiated if there are
                   // OSTs; directory: its own default layout, empty for what it inherits
-};
-struct LinkOp {
-  InodeId inode, parent;
-  std::string name;
 };
 struct UnlinkOp {
   InodeId parent;
@@ -57,52 +54,12 @@ struct RenameOp {
   std::vector<std::pair<InodeId, SessionId>> holders;
 };
 
-// Which fields of SetAttrOp are meant; the values are wire format.
-enum SetAttrMask : uint32_t {
-  kSetMode = 1,
-  kSetUid = 2,
-  kSetGid = 4,
-  kSetSize = 8,
-  kSetAtime = 16,
-  kSetMtime = 32,
-  kSetAtimeNow = 64,
-  kSetMtimeNow = 128,
-  kSetFlags = 256,
-  kKillPrivileges = 512,  // with size: clear set-user-ID and, on group-executables, set-group-ID
-};
-struct SetAttrOp {
-  InodeId inode;
-  uint32_t mask = 0;
-  uint32_t mode = 0, uid = 0, gid = 0;
-  uint64_t sizeBytes = 0;
-  Time atime, mtime;
-  uint32_t flags = 0;
-};
-struct SetXattrOp {  // "trainfs.layout" is not stored as an xattr: see SetLayoutOp
-  InodeId inode;
-  std::string name, value;
-  bool create = false, replace = false;
-};
-struct RemoveXattrOp {
-  InodeId inode;
-  std::string name;
-};
-// From setxattr/removexattr of trainfs.layout; `layout` is parsed and, for a file, placed by the
+// From setxattr/removexattr of trainfs.layout, which is not stored as an xattr; `layout` is parsed and, for a file, placed by the
 // leader.
 struct SetLayoutOp {
   InodeId inode;
   Layout layout;  // no components: remove a directory's default layout
 };
-struct ReportOp {  // what a writer knows; never shrinks the file
-  InodeId inode;
-  uint64_t sizeBytes = 0;
-  uint64_t usedBytes = 0;                            // 0: unknown
-  Time mtime;                                        // {0,0}: unchanged
-  std::vector<std::pair<uint8_t, uint32_t>> exists;  // (component, stripe)
-  bool stillWriting = false;
-  bool killPrivileges = false;
-};
-
 // ---- operations of the MDS itself or of session management ----
 
 // Mark: this session writes this file. Of session 0: a writer died and the size is to be asked of

@@ -32,7 +32,7 @@ Config parseOrExit(int argc, char** argv) {
   options.add("client-term", config.clientTermSeconds,
               "seconds that a client may rely on its caches after its last renewal", 1, 600);
   options.add("ost-term", config.ostTermSeconds,
-              "seconds that an OST may serve after its last renewal", 1, 600);
+              "seconds that an OST may serve after its last renewal", 5, 600);
   options.add("evict-after", config.silenceSeconds,
               "seconds of silence after which a client is evicted", 1, 86400);
   options.add("max-connections", config.connectionsMax, "connections at a time", 1, 65536);

@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "seed.h"
+#include "lib/seed.h"
 #include "trainfs/bulk.h"
 #include "trainfs/object_id.h"
 

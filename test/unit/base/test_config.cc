@@ -1,7 +1,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
 
-#include "temp_dir.h"
+#include "lib/temp_dir.h"
 #include "trainfs/config.h"
 #include "trainfs/logging.h"
 

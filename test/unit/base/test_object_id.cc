@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 
-#include "seed.h"
+#include "lib/seed.h"
 #include "trainfs/object_id.h"
 
 namespace trainfs {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "temp_dir.h"
+#include "lib/temp_dir.h"
 #include "trainfs/ring.h"
 
 namespace trainfs {

@@ -3,7 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>
 
-#include "temp_dir.h"
+#include "lib/temp_dir.h"
 #include "trainfs/target.h"
 
 namespace trainfs {

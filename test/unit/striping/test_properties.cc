@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "seed.h"
+#include "lib/seed.h"
 #include "striping/layout.h"
 #include "striping/layout_record.h"
 #include "striping/layout_text.h"
