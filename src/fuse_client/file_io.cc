@@ -233,17 +233,22 @@ void FileIo::truncateThenSet(const InodePtr& inode, Identity identity, SetAttrOp
 
 void FileIo::setAttributesNow(const InodePtr& inode, Identity identity, SetAttrOp op,
                               Answer<Inodes::Taken> answer) {
-  Time unreported{};
+  Time unreportedMtime{};
+  uint64_t unreportedEnd = 0;
   if (op.mask & (kSetSize | kSetMtime | kSetMtimeNow)) {
-    // Taken back before it is asked for: a report that a recall sends meanwhile must not carry it.
+    // Taken back before it is asked for: a report that a recall sends meanwhile must not carry it, or it would
+    // bring the old size or time back.
     std::lock_guard lock(inode->mutex);
-    unreported = std::exchange(inode->unreported.mtime, Time{});
+    unreportedMtime = std::exchange(inode->unreported.mtime, Time{});
+    unreportedEnd = inode->unreported.endBytes;
+    if (op.mask & kSetSize) inode->unreported.endBytes = std::min(unreportedEnd, op.sizeBytes);
   }
   mds_.execute(std::move(identity), op,
                [=, this, answer = std::move(answer)](Result<Outcome> outcome) {
                  if (!outcome) {
                    std::unique_lock lock(inode->mutex);
-                   if (inode->unreported.mtime == Time{}) inode->unreported.mtime = unreported;
+                   if (inode->unreported.mtime == Time{}) inode->unreported.mtime = unreportedMtime;
+                   inode->unreported.endBytes = std::max(inode->unreported.endBytes, unreportedEnd);
                    lock.unlock();
                    return answer(outcome.error());
                  }

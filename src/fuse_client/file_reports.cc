@@ -34,8 +34,12 @@ void FileIo::sendReport(const InodePtr& inode, bool stillWriting, uint64_t usedB
         bool gone =
             !outcome && (outcome.error() == Errno(ENOENT) || outcome.error() == Errno(ESTALE));
         if (!outcome && !gone) return answer(outcome.error());
+        bool unknown;
         {
           std::lock_guard lock(inode->mutex);
+          // With a writer it cannot be gone: the MDS does not know of this writer, and will not be told the size.
+          unknown = gone && inode->writers != 0;
+          inode->lostChanges |= unknown;
           auto& unreported = inode->unreported;
           if (unreported.changes == upTo) unreported = {.changes = upTo, .reported = upTo};
           // Not before: a server that starts anew is told of every writer whose last word it may
@@ -46,6 +50,7 @@ void FileIo::sendReport(const InodePtr& inode, bool stillWriting, uint64_t usedB
             inode->changedAt = inodes_.tick();
           }
         }
+        if (unknown) return answer(Errno(EIO));
         if (!gone && outcome->node) inodes_.takeChange(*inode, *outcome->node);
         answer(Done{});
       },

@@ -99,7 +99,7 @@ kj::Promise<void> MdsRpc::runOpenSession(OpenSessionContext context) {
                                             decodeOpens(request.getOpens()), request.getCallback());
   } else {
     opened = co_await core_->service.open(std::string(text(request.getClientName())),
-                                          request.getCallback());
+                                          decodeOpens(request.getOpens()), request.getCallback());
   }
   auto out = context.getResults().initOpened();
   out.setError(opened.error);

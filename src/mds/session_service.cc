@@ -55,6 +55,7 @@ SessionService::SessionService(const Parts& parts)
 // ---- coming ----
 
 kj::Promise<OpenedSession> SessionService::open(std::string clientName,
+                                                std::vector<OpenedFile> opens,
                                                 rpc::ClientCallback::Client callback) {
   auto& sessions = parts_.sessions;
   auto newcomer = kj::heap<Newcomer>(*this);
@@ -65,12 +66,14 @@ kj::Promise<OpenedSession> SessionService::open(std::string clientName,
 
   // From here on it happens, whether the client still waits or not: the log cannot be asked to
   // forget.
-  auto admitted = admit(kj::mv(newcomer), std::move(clientName), kj::mv(callback)).fork();
+  auto admitted = admit(kj::mv(newcomer), std::move(clientName), std::move(opens), kj::mv(callback))
+                      .fork();
   parts_.tasks.add(admitted.addBranch().ignoreResult().catch_([](kj::Exception&&) {}));
   co_return co_await admitted.addBranch();
 }
 
 kj::Promise<OpenedSession> SessionService::admit(kj::Own<Newcomer> newcomer, std::string clientName,
+                                                 std::vector<OpenedFile> opens,
                                                  rpc::ClientCallback::Client callback) {
   auto& sessions = parts_.sessions;
   auto outcome = co_await parts_.commands.run(OpenSessionOp{clientName});
@@ -84,7 +87,9 @@ kj::Promise<OpenedSession> SessionService::admit(kj::Own<Newcomer> newcomer, std
   auto session = sessions.add(*record, parts_.timer.now());
   auto attachment = attach(*session, kj::mv(callback));
   session->mayCache = sessions.size() == 1;
-  sessions.known(*session, {});
+  // After an eviction a client opens a new session with files still open.
+  sessions.known(*session, opens);
+  co_await reconcile(session);
   spdlog::info("{} opened{}", describe(*session), session->mayCache ? ", alone" : "");
   co_return OpenedSession{.session = session, .attachment = attachment};
 }

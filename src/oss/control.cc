@@ -140,6 +140,7 @@ kj::Promise<void> Control::registerOst(uint32_t number, rpc::Mds::Client mds,
   ost.chainVersion = response.getChainVersion();
   extendLease(number, sent);
   ++ost.registration;
+  sessions_.clear();
   spdlog::info("serving {} on {}:{}", ost.name, host, portList(config_.ports));
 }
 

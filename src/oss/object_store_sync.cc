@@ -138,6 +138,12 @@ Status ObjectStore::findDoubtful(Object& object) {
   return ensureChunks(object, last, last + 1);
 }
 
+// Goes round: a read beside may bring in a chunk of an object in doubt, with unknown sums, behind `from`.
+static std::optional<uint64_t> nextUnknownAround(const BlockSums& sums, uint64_t from) {
+  auto next = sums.nextUnknown(from);
+  return next ? next : sums.nextUnknown(0);
+}
+
 Task<Status> ObjectStore::sumUnknown(Object& object) {
   if (object.sums.inDoubt())
     if (auto status = findDoubtful(object); !status) co_return status;
@@ -147,7 +153,7 @@ Task<Status> ObjectStore::sumUnknown(Object& object) {
   scratch_.pop_back();
   Status status = Done{};
   for (auto block = object.sums.nextUnknown(0); block && status;
-       block = object.sums.nextUnknown(*block + 1)) {
+       block = nextUnknownAround(object.sums, *block + 1)) {
     // As many neighbours as fit, so that a whole object is read in large pieces.
     uint64_t count = 1;
     while (count < kScratchBytes / kBlockBytes &&

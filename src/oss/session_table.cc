@@ -15,6 +15,12 @@ void SessionTable::fence(SessionId session, uint32_t epoch) {
   order_.pop_front();
 }
 
+void SessionTable::clear() {
+  std::lock_guard lock(mutex_);
+  fencedEpoch_.clear();
+  order_.clear();
+}
+
 bool SessionTable::isFenced(SessionId session, uint32_t epoch) const {
   std::lock_guard lock(mutex_);
   auto at = fencedEpoch_.find(session.value);

@@ -16,6 +16,9 @@ class SessionTable {
  public:
   // From now on that session is out up to that epoch.
   void fence(SessionId session, uint32_t epoch);
+  // After a new registration every session is checked with the MDS anew. What an earlier run of the MDS
+  // fenced may have been resumed since: a fence that stayed would keep that client out for ever.
+  void clear();
   bool isFenced(SessionId session, uint32_t epoch) const;
 
  private:
