@@ -8,6 +8,7 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
+#include <cstring>
 
 namespace trainfs::client {
 
@@ -20,10 +21,12 @@ constexpr int kWakeSignal = SIGUSR1;  // breaks a read of /dev/fuse; its handler
 
 }  // namespace
 
-BufferPool::Buffer ReceiveLoop::keepBuffer(const char* data) {
-  KJ_REQUIRE(current != nullptr && data >= reinterpret_cast<char*>(current.get()),
-             "a write that was not received by this loop");
-  return std::move(current);
+ReceiveLoop::Kept ReceiveLoop::keep(BufferPool& buffers, std::span<const std::byte> data) {
+  if (current != nullptr) return {std::move(current), data};
+  auto copy = buffers.take();
+  KJ_REQUIRE(data.size() <= buffers.bufferBytes(), "a write of more than was negotiated");
+  std::memcpy(copy.get(), data.data(), data.size());
+  return {copy, std::span(copy.get(), data.size())};
 }
 
 ReceiveLoop::ReceiveLoop(fuse_session* session, BufferPool& buffers, uint32_t threads,

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <functional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -24,9 +25,13 @@ class ReceiveLoop {
               std::function<void()> ended);
   ~ReceiveLoop();  // ends the threads
 
-  // Called by a handler: the buffer that this thread's present request, of which `data` is part,
-  // was received into.
-  static BufferPool::Buffer keepBuffer(const char* data);
+  // Called by the handler of a write: keeps its data, and says where it is kept. That is where this
+  // thread received it, or a copy if another loop did (libfuse's, beside io_uring).
+  struct Kept {
+    BufferPool::Buffer buffer;
+    std::span<const std::byte> data;
+  };
+  static Kept keep(BufferPool& buffers, std::span<const std::byte> data);
 
  private:
   void run();
