@@ -160,12 +160,12 @@ void write(fuse_req_t req, fuse_ino_t, const char* bytes, size_t size, off_t off
   auto inode = handleOf(file).inode;
   // The data stays where it was received until the OSTs have it: in the ring entry, or in the
   // buffer taken over.
-  auto buffer = fuse_req_is_uring(req) ? nullptr : ReceiveLoop::keepBuffer(bytes);
-  std::span data(reinterpret_cast<const std::byte*>(bytes), size);
+  ReceiveLoop::Kept kept{nullptr, {reinterpret_cast<const std::byte*>(bytes), size}};
+  if (!fuse_req_is_uring(req)) kept = ReceiveLoop::keep(client.buffers(), kept.data);
   bool kill = file->kill_suidgid != 0;
   bool durable = (file->flags & (O_SYNC | O_DSYNC)) != 0;
-  client.files().write(inode, static_cast<uint64_t>(offset), data, kill,
-                       [request, inode, buffer, durable](Result<size_t> written) {
+  client.files().write(inode, static_cast<uint64_t>(offset), kept.data, kill,
+                       [request, inode, buffer = kept.buffer, durable](Result<size_t> written) {
                          if (!written) return request->error(written.error().code());
                          if (!durable) return request->written(*written);
                          request->client().files().sync(

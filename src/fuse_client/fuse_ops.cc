@@ -42,7 +42,6 @@ void init(void* userdata, fuse_conn_info* connection) {
     (set ? features.inUse : features.missing).emplace_back(wanted.name);
   }
   for (auto flag : kUnwanted) fuse_unset_feature_flag(connection, flag);
-  if (fuse_get_feature_flag(connection, FUSE_CAP_OVER_IO_URING)) features.kernelHasUring = true;
   connection->max_write = kRequestBytesMax;
   connection->max_readahead = std::min(connection->max_readahead, kReadaheadBytes);
   connection->max_background = kBackgroundMax;
@@ -67,6 +66,7 @@ void forgetMulti(fuse_req_t req, size_t count, fuse_forget_data* forgets) {
 
 void statfs(fuse_req_t req, fuse_ino_t) {
   auto request = Request::begin(req);
+  if (fuse_req_is_uring(req)) request->client().kernelFeatures().cameByUring = true;
   request->client().mds().statfs([request](Result<FsStats> stats) {
     if (!stats) return request->error(stats.error().code());
     request->statfs(*stats);

@@ -1,6 +1,7 @@
 // What of the kernel's FUSE a mount uses: filled in when the kernel says hello.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -8,7 +9,7 @@
 namespace trainfs::client {
 
 struct KernelFeatures {
-  bool kernelHasUring = false;
+  std::atomic<bool> cameByUring{false};  // a request has: it is in use
   uint32_t protocolMajor = 0, protocolMinor = 0;
   uint32_t maxWriteBytes = 0, maxReadaheadBytes = 0;
   std::vector<std::string> inUse, missing;

@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -21,6 +22,8 @@ namespace trainfs::client {
 
 namespace {
 
+constexpr int kUringLooks = 50;
+constexpr std::chrono::milliseconds kUringLookEvery{10};
 constexpr uint32_t kThreadsMin = 4, kThreadsMax = 16;
 constexpr const char* kUringSwitch = "/sys/module/fuse/parameters/enable_uring";
 
@@ -142,8 +145,23 @@ void KernelMount::settle() {
   struct stat root;
   if (stat(mountPoint_.c_str(), &root) != 0)
     throw std::runtime_error("the mount does not serve: " + std::string(strerror(errno)));
+  checkUring();
   client_.invalidator().probeEpochs();
   setReadahead(root);
+}
+
+// What was asked for the kernel may still refuse, and libfuse goes on without a word: see how
+// requests come. The first ones may come the other way, while the ring is being set up.
+void KernelMount::checkUring() {
+  if (!uring_) return;
+  for (int i = 0; i < kUringLooks && !client_.kernelFeatures().cameByUring; ++i) {
+    struct statvfs figures;  // asked of this program each time
+    statvfs(mountPoint_.c_str(), &figures);
+    std::this_thread::sleep_for(kUringLookEvery);
+  }
+  if (client_.kernelFeatures().cameByUring) return;
+  whyNoUring_ = "the kernel or libfuse could not set it up";
+  if (options_.uring == UringMode::kOn) throw std::runtime_error("no io_uring: " + whyNoUring_);
 }
 
 void KernelMount::setReadahead(const struct stat& root) {
@@ -191,8 +209,9 @@ std::string KernelMount::describe() const {
       (client_.invalidator().hasEpochs() ? "yes" : "no: the kernel has no epochs (Linux 6.16)") +
       "\n";
   text += "io_uring: " +
-          (uring_ ? "yes, " + std::to_string(options_.uringQueueDepth) + " requests per processor"
-                  : "no: " + whyNoUring_) +
+          (whyNoUring_.empty()
+               ? "yes, " + std::to_string(options_.uringQueueDepth) + " requests per processor"
+               : "no: " + whyNoUring_) +
           "\n";
   text += "passthrough: no: not in this version\n";
   return text;

@@ -35,6 +35,7 @@ class KernelMount {
  private:
   void prepareUring();
   fuse_session* makeSession();
+  void checkUring();
   void setReadahead(const struct stat& root);
 
   Client& client_;
