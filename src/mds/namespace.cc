@@ -122,9 +122,11 @@ std::vector<InodeId> orphansOf(const View& view, SessionId session) {
   return inodesOf(view, Relation::kOrphan, session);
 }
 
-std::vector<Garbage> garbage(const View& view, size_t most) {
+std::vector<Garbage> garbage(const View& view, size_t most, const Garbage* after) {
   std::vector<Garbage> all;
-  view.scan(garbagePrefix(), garbagePrefix(), [&](std::string_view key, std::string_view value) {
+  auto from = garbagePrefix();
+  if (after != nullptr) from = garbageKey(after->inode, after->layout.generation) + '\0';
+  view.scan(from, garbagePrefix(), [&](std::string_view key, std::string_view value) {
     if (all.size() == most) return false;
     InodeId inode = inodeOfGarbageKey(key);
     auto layout = striping::decodeLayout(value);

@@ -66,12 +66,12 @@ std::vector<SessionId> writersOf(const View& view, InodeId inode);
 // Orphans that the session holds.
 std::vector<InodeId> orphansOf(const View& view, SessionId session);
 
-// Objects to be destroyed: (inode, layout it had). At most `most`, in key order.
+// Objects to be destroyed: (inode, layout it had). At most `most`, in key order, those after `after`.
 struct Garbage {
   InodeId inode;
   Layout layout;
 };
-std::vector<Garbage> garbage(const View& view, size_t most);
+std::vector<Garbage> garbage(const View& view, size_t most, const Garbage* after = nullptr);
 
 struct OstRecord {
   uint32_t index = 0;

@@ -18,45 +18,51 @@ kj::Promise<void> Reaper::run() {
   kj::Duration backoff = options_.retryDelay;
   for (;;) {
     kicked_ = false;
-    Round round = plan();
-    bool postponed = round.postponed;
-    bool found = !round.files.empty();
-    bool done = found && co_await reap(std::move(round));
-    if (done) {
+    Lap lap = co_await goOverAll();
+    if (!lap.left) {
       backoff = options_.retryDelay;
-    } else if (found || postponed) {
-      // An OST is away: its coming back, or time, may help.
-      co_await osts_.changed()
-          .exclusiveJoin(work_.wait())
-          .exclusiveJoin(timer_.afterDelay(backoff));
-      backoff = std::min(2 * backoff, kReapBackoffMax);
-    } else if (!kicked_) {
-      co_await work_.wait();
+      if (!kicked_) co_await work_.wait();
+      continue;
     }
+    // An OST is away: its coming back, or time, may help. New garbage waits with the old: a lap for
+    // each new record would look at all that is left again.
+    co_await osts_.changed().exclusiveJoin(timer_.afterDelay(backoff));
+    backoff = lap.reaped ? options_.retryDelay : std::min(2 * backoff, kReapBackoffMax);
   }
 }
 
-Reaper::Round Reaper::plan() {
+kj::Promise<Reaper::Lap> Reaper::goOverAll() {
+  Lap lap;
+  for (std::optional<Garbage> last;;) {
+    Round round = plan(last);
+    lap.left |= round.postponed;
+    if (round.files.empty()) {
+      co_await kj::evalLast([] {});  // the lap may be long, and others use this loop
+    } else {
+      bool done = co_await reap(std::move(round));
+      (done ? lap.reaped : lap.left) = true;
+    }
+    if (!last) co_return lap;
+  }
+}
+
+// The records behind `last`, which moves on; none: there are no more.
+Reaper::Round Reaper::plan(std::optional<Garbage>& last) {
   Round round;
-  size_t postponed = 0;
-  auto all = garbage(*store_.snapshot(), window_);
-  for (auto& file : all) {
-    if (round.files.size() == kReapFilesPerRound) break;
+  auto files = garbage(*store_.snapshot(), kReapFilesPerRound, last ? &*last : nullptr);
+  last = files.size() < kReapFilesPerRound ? std::nullopt : std::optional(files.back());
+  for (auto& file : files) {
     auto objects = striping::objectsOf(file.inode, file.layout, false);
     bool reachable = std::all_of(objects.begin(), objects.end(), [&](auto& placed) {
       return osts_.control(placed.chain.value) != nullptr;
     });
     if (!reachable) {
-      ++postponed;
+      round.postponed = true;
       continue;
     }
     for (auto& placed : objects) round.byOst[placed.chain.value].push_back(placed.object);
     round.files.push_back(std::move(file));
   }
-  // Files of an OST that is away must not hide others behind them.
-  round.postponed = postponed != 0;
-  if (!round.postponed) window_ = kReapFilesPerRound;
-  if (postponed > window_ / 2) window_ = std::min(2 * window_, kReapWindowMax);
   return round;
 }
 

@@ -6,7 +6,7 @@
 #include <kj/timer.h>
 
 #include <map>
-#include <set>
+#include <optional>
 #include <vector>
 
 #include "mds/cluster_map.h"
@@ -16,8 +16,6 @@
 namespace trainfs::mds {
 
 inline constexpr size_t kReapFilesPerRound = 256;
-// Records looked at for that, when OSTs are away.
-inline constexpr size_t kReapWindowMax = 64 * kReapFilesPerRound;
 // Objects in one call to an OST; a round's share of one OST goes in several calls, one after the
 // other.
 inline constexpr size_t kReapObjectsPerCall = 1024;
@@ -36,12 +34,18 @@ class Reaper {
   kj::Promise<void> run();
 
  private:
+  // Over all records, so that files of an OST that is away hide none behind them.
+  struct Lap {
+    bool reaped = false, left = false;  // some were
+  };
+  kj::Promise<Lap> goOverAll();
+
   struct Round {
     std::vector<Garbage> files;                       // whose OSTs are all there
     std::map<uint32_t, std::vector<ObjectId>> byOst;  // their objects
     bool postponed = false;                           // others wait for an OST
   };
-  Round plan();
+  Round plan(std::optional<Garbage>& last);
   kj::Promise<bool> reap(Round round);
   kj::Promise<bool> destroyOn(uint32_t ost, std::vector<ObjectId> objects);
   kj::Promise<void> destroy(rpc::OssControl::Client control, const std::vector<ObjectId>& objects);
@@ -51,8 +55,7 @@ class Reaper {
   OstTable& osts_;
   kj::Timer& timer_;
   const ServerOptions& options_;
-  size_t window_ = kReapFilesPerRound;
-  bool kicked_ = true;  // what an earlier run left
+  bool kicked_ = false;  // since the lap began
   Condition work_;
 };
 

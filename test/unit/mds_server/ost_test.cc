@@ -152,3 +152,25 @@ TEST_CASE("objects of an OST that is away are destroyed when it is back") {
   fixture.until([&] { return ost.notes->destroyed == objects; });
   fixture.until([&] { return garbage(*fixture.store.snapshot(), 10).empty(); });
 }
+
+TEST_CASE("files of an OST that is away hide no garbage behind them") {
+  Fixture fixture;
+  OstClient away(fixture, 0), here(fixture, 1);
+  REQUIRE(away.registerOst() == 0);
+  Client a(fixture, "a");
+  a.open();
+  constexpr size_t kFiles = kReapFilesPerRound + 10;  // none of them on OST 1
+  for (size_t i = 0; i < kFiles; ++i) a.create("away" + std::to_string(i));
+  away.disconnect();
+  REQUIRE(here.registerOst() == 0);
+  auto objects = objectsOf(fixture, a.create("here"));
+  for (size_t i = 0; i < kFiles; ++i) REQUIRE(a.unlink("away" + std::to_string(i)) == 0);
+  REQUIRE(a.unlink("here") == 0);
+  fixture.until([&] {
+    fixture.advance(1 * kj::SECONDS);
+    a.renew();
+    here.renew();
+    return here.notes->destroyed == objects;
+  });
+  CHECK(garbage(*fixture.store.snapshot(), 2 * kFiles).size() == kFiles);
+}
