@@ -8,7 +8,6 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "oss/block_sums.h"
 #include "trainfs/codec.h"
 #include "trainfs/logging.h"
 #include "trainfs/object_id.h"
@@ -19,8 +18,6 @@ namespace {
 
 constexpr uint32_t kIndexVersion = 1;
 constexpr const char* kVersionKey = "format";
-constexpr uint8_t kRecordVersion = 1;
-constexpr uint8_t kRecordDirty = 1;
 constexpr unsigned kReadersMax = 64;
 
 MDB_val valueOf(const std::string& bytes) {
@@ -37,44 +34,6 @@ std::string keyOf(const ObjectId& object, uint64_t chunk) {
   if (chunk == 0) return key;
   for (int shift = 56; shift >= 0; shift -= 8) key += static_cast<char>(chunk >> shift);
   return key;
-}
-
-void putSums(Writer& writer, const std::vector<uint64_t>& sums) {
-  for (uint64_t sum : sums) writer.put(sum);
-}
-
-std::vector<uint64_t> getSums(Reader& reader, size_t bytes) {
-  std::vector<uint64_t> sums;
-  if (bytes % sizeof(uint64_t) != 0 || bytes / sizeof(uint64_t) > kChunkBlocks)
-    return reader.fail(), sums;
-  sums.resize(bytes / sizeof(uint64_t));
-  for (auto& sum : sums) sum = reader.get<uint64_t>();
-  return sums;
-}
-
-constexpr size_t kHeadBytes = 24;
-
-std::string encode(const ObjectIndex::Found& found) {
-  Writer writer;
-  writer.put(kRecordVersion).put(static_cast<uint8_t>(found.record.dirty ? kRecordDirty : 0));
-  writer.put(uint16_t{0}).put(uint32_t{0});
-  writer.put(found.record.version).put(found.record.sizeBytes);
-  putSums(writer, found.firstSums);
-  return writer.take();
-}
-
-bool decode(std::string_view bytes, ObjectIndex::Found& found) {
-  Reader reader(bytes);
-  if (reader.get<uint8_t>() != kRecordVersion) return false;
-  uint8_t flags = reader.get<uint8_t>();
-  if (flags & ~kRecordDirty) return false;
-  reader.get<uint16_t>(), reader.get<uint32_t>();
-  found.record.dirty = flags & kRecordDirty;
-  found.record.version = reader.get<uint64_t>();
-  found.record.sizeBytes = reader.get<uint64_t>();
-  if (!reader.ok()) return false;
-  found.firstSums = getSums(reader, bytes.size() - kHeadBytes);
-  return reader.finished();
 }
 
 }  // namespace
@@ -223,8 +182,11 @@ int ObjectIndex::apply(MDB_txn* transaction, const IndexChange& change) {
     return exists ? mdb_del(transaction, table_, &key, nullptr) : MDB_SUCCESS;
 
   Found found;
-  if (exists && !decode({static_cast<const char*>(value.mv_data), value.mv_size}, found))
-    return EIO;
+  if (exists) {
+    auto stored = decodeRecord({static_cast<const char*>(value.mv_data), value.mv_size});
+    if (!stored) return EIO;
+    found = std::move(*stored);
+  }
   if (change.kind == IndexChange::Kind::kMarkDirty) {
     if (!exists) return MDB_SUCCESS;  // no record is as good as a dirty one
     found.record.dirty = true;
@@ -244,13 +206,11 @@ int ObjectIndex::apply(MDB_txn* transaction, const IndexChange& change) {
       if (code != MDB_SUCCESS && code != MDB_NOTFOUND) return code;
       continue;
     }
-    Writer writer;
-    putSums(writer, sums);
-    std::string bytes = writer.take();
+    std::string bytes = encodeSums(sums);
     value = valueOf(bytes);
     if (code = mdb_put(transaction, table_, &key, &value, 0); code != MDB_SUCCESS) return code;
   }
-  std::string record = encode(found);
+  std::string record = encodeRecord(found);
   key = valueOf(recordKey);
   value = valueOf(record);
   return mdb_put(transaction, table_, &key, &value, 0);
@@ -283,8 +243,7 @@ Result<std::string> ObjectIndex::Reader::get(const std::string& key) {
 Result<ObjectIndex::Found> ObjectIndex::Reader::find(const ObjectId& object) {
   auto bytes = get(keyOf(object));
   if (!bytes) return bytes.error();
-  Found found;
-  if (decode(*bytes, found)) return found;
+  if (auto stored = decodeRecord(*bytes)) return std::move(*stored);
   spdlog::error("object index {}: record of object {} is not readable (version {})",
                 index_.directory_, objectIdHex(object),
                 bytes->empty() ? 0 : static_cast<uint8_t>((*bytes)[0]));
@@ -295,9 +254,7 @@ Result<std::vector<uint64_t>> ObjectIndex::Reader::sums(const ObjectId& object, 
   auto bytes = get(keyOf(object, chunk));
   if (!bytes && bytes.error() == Errno(ENOENT)) return std::vector<uint64_t>{};
   if (!bytes) return bytes.error();
-  trainfs::Reader reader(*bytes);
-  auto sums = getSums(reader, bytes->size());
-  if (reader.finished()) return sums;
+  if (auto sums = decodeSums(*bytes)) return std::move(*sums);
   spdlog::error("object index {}: sums of object {}, chunk {}, are not readable", index_.directory_,
                 objectIdHex(object), chunk);
   return Errno(EIO);

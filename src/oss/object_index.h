@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "oss/object_record.h"
 #include "trainfs/result.h"
 #include "trainfs/types.h"
 
@@ -22,12 +23,6 @@ struct MDB_env;
 struct MDB_txn;
 
 namespace trainfs::oss {
-
-struct ObjectRecord {
-  bool dirty = false;
-  uint64_t version = 0;  // grows with each clean state
-  uint64_t sizeBytes = 0;
-};
 
 struct IndexChange {
   enum class Kind : uint8_t {
@@ -56,10 +51,7 @@ class ObjectIndex {
   using Done = std::function<void(int error)>;
   void change(IndexChange change, Done done);
 
-  struct Found {
-    ObjectRecord record;
-    std::vector<uint64_t> firstSums;  // of chunk 0
-  };
+  using Found = StoredRecord;
 
   // Belongs to one thread; goes before the index.
   class Reader {

@@ -1,0 +1,31 @@
+// What the object index stores per object, as plain values and as bytes. Pure. docs/format-ost.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainfs::oss {
+
+struct ObjectRecord {
+  bool dirty = false;
+  uint64_t version = 0;  // grows with each clean state
+  uint64_t sizeBytes = 0;
+};
+
+struct StoredRecord {
+  ObjectRecord record;
+  std::vector<uint64_t> firstSums;  // of chunk 0
+};
+
+// Decoders: nothing for bytes that are damaged, or of another version.
+std::string encodeRecord(const StoredRecord& stored);
+std::optional<StoredRecord> decodeRecord(std::string_view bytes);
+
+// The sums of any other chunk.
+std::string encodeSums(const std::vector<uint64_t>& sums);
+std::optional<std::vector<uint64_t>> decodeSums(std::string_view bytes);
+
+}  // namespace trainfs::oss
