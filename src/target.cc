@@ -110,7 +110,7 @@ uint32_t readIndex(KeyReader& keys) {
   return static_cast<uint32_t>(index);
 }
 
-std::string decodeTarget(KeyReader& keys, Target& target) {
+std::string readKeys(KeyReader& keys, Target& target) {
   int64_t version = keys.require<int64_t>("version");
   if (keys.ok() && version != kTargetVersion)
     keys.fail("version", "is " + std::to_string(version) + ", only " +
@@ -127,20 +127,6 @@ std::string decodeTarget(KeyReader& keys, Target& target) {
   target.mgs = keys.require<bool>("mgs");
   target.mgsNodes = keys.strings("mgsnode");
   return keys.finish();
-}
-
-std::string encodeTarget(const Target& target) {
-  std::string text = "# A trainfs target, written by mkfs.trainfs. See docs/format-target.md.\n";
-  text += "version = " + std::to_string(kTargetVersion) + "\n";
-  text += std::string("kind = \"") + (target.kind == Target::Kind::kMdt ? "mdt" : "ost") + "\"\n";
-  text += "fsname = \"" + target.fsname + "\"\n";
-  text += "index = " + std::to_string(target.index) + "\n";
-  text += "uuid = \"" + target.uuid + "\"\n";
-  text += std::string("mgs = ") + (target.mgs ? "true" : "false") + "\n";
-  text += "mgsnode = [";
-  for (auto& node : target.mgsNodes)
-    text += (&node == &target.mgsNodes[0] ? "\"" : ", \"") + node + "\"";
-  return text + "]\n";
 }
 
 bool writeAll(int fd, std::string_view bytes) {
@@ -187,20 +173,38 @@ std::string checkTarget(const Target& target) {
   return "";
 }
 
-std::string loadTarget(const std::string& directory, Target& target) {
-  std::string path = directory + "/" + kTargetFile, content;
-  if (auto wrong = readSmallFile(path, kTargetFileBytesMax, content); !wrong.empty()) return wrong;
+std::string decodeTarget(const std::string& content, const std::string& path, Target& target) {
   try {
     KeyReader keys(path, toml::parse(content, path));
-    Target loaded;
-    if (auto wrong = decodeTarget(keys, loaded); !wrong.empty()) return wrong;
-    if (auto wrong = checkTarget(loaded); !wrong.empty()) return path + ": " + wrong;
-    target = std::move(loaded);
+    Target decoded;
+    if (auto wrong = readKeys(keys, decoded); !wrong.empty()) return wrong;
+    if (auto wrong = checkTarget(decoded); !wrong.empty()) return path + ": " + wrong;
+    target = std::move(decoded);
     return "";
   } catch (const toml::parse_error& error) {
     return path + ":" + std::to_string(error.source().begin.line) + ": " +
            std::string(error.description());
   }
+}
+
+std::string encodeTarget(const Target& target) {
+  std::string text = "# A trainfs target, written by mkfs.trainfs. See docs/format-target.md.\n";
+  text += "version = " + std::to_string(kTargetVersion) + "\n";
+  text += std::string("kind = \"") + (target.kind == Target::Kind::kMdt ? "mdt" : "ost") + "\"\n";
+  text += "fsname = \"" + target.fsname + "\"\n";
+  text += "index = " + std::to_string(target.index) + "\n";
+  text += "uuid = \"" + target.uuid + "\"\n";
+  text += std::string("mgs = ") + (target.mgs ? "true" : "false") + "\n";
+  text += "mgsnode = [";
+  for (auto& node : target.mgsNodes)
+    text += (&node == &target.mgsNodes[0] ? "\"" : ", \"") + node + "\"";
+  return text + "]\n";
+}
+
+std::string loadTarget(const std::string& directory, Target& target) {
+  std::string path = directory + "/" + kTargetFile, content;
+  if (auto wrong = readSmallFile(path, kTargetFileBytesMax, content); !wrong.empty()) return wrong;
+  return decodeTarget(content, path, target);
 }
 
 std::string saveTarget(const std::string& directory, const Target& target) {

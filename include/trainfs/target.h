@@ -38,6 +38,11 @@ std::string loadTarget(const std::string& directory, Target& target);
 std::string saveTarget(const std::string& directory,
                        const Target& target);  // durable when it returns
 
+// The file's content, without the file. decode says what is wrong as load does, with `path` in
+// front.
+std::string decodeTarget(const std::string& content, const std::string& path, Target& target);
+std::string encodeTarget(const Target& target);
+
 // What is wrong with the values; empty string: fine.
 std::string checkTarget(const Target& target);
 

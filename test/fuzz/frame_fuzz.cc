@@ -1,19 +1,18 @@
-// libFuzzer target: whatever bytes arrive on a data port, the frame checks answer with words or a
-// frame whose parts all lie within their limits. Run: build/test/fuzz/frame_fuzz -max_len=5000
-// CORPUS_DIR
-#include <algorithm>
-#include <cstring>
-
-#include "trainfs/bulk.h"
-#include "trainfs/object_id.h"
-
-namespace {
+// Whatever bytes arrive on a data port, the frame checks answer with words or a frame whose parts
+// all lie within their limits.
+#include "frames.h"
+#include "target.h"
 
 using namespace trainfs;
+using fuzz::require;
 
-void require(bool condition) {
-  if (!condition) __builtin_trap();
+std::vector<std::string> fuzz::seeds() {
+  auto frames = legalFrames(false), replies = legalFrames(true);
+  frames.insert(frames.end(), replies.begin(), replies.end());
+  return frames;
 }
+
+namespace {
 
 void requireSafe(const BulkHeader& header, std::span<const std::byte> tail) {
   require(header.extentCount <= kBulkExtentsMax && header.sumCount <= kBulkSumsMax);
@@ -35,50 +34,17 @@ void requireSafe(const BulkHeader& header, std::span<const std::byte> tail) {
   require(header.sumCount == 0 || header.sumCount == pieces);
 }
 
-// Brings a head near to a legal one, so that mutations start from frames that get far.
-size_t mend(uint8_t* data, size_t size, size_t sizeMax) {
-  BulkHeader header;
-  if (size < sizeof header || sizeMax < kBulkHeadBytesMax) return size;
-  std::memcpy(&header, data, sizeof header);
-  header.magic = kBulkMagic;
-  header.version = kBulkVersion;
-  header.op = static_cast<BulkOp>(1 + static_cast<uint8_t>(header.op) % 7);
-  header.status = BulkStatus::kOk;
-  header.flags &= kBulkReply;
-  header.errorCode = 0;
-  header.reserved = 0;
-  size_t extents = std::min<size_t>(header.extentCount % (kBulkExtentsMax + 1),
-                                    (size - sizeof header) / sizeof(BulkExtent));
-  uint32_t bytes = 0, pieces = 0;
-  for (size_t i = 0; i < extents; ++i) {
-    BulkExtent extent;
-    std::memcpy(&extent, data + sizeof header + i * sizeof extent, sizeof extent);
-    extent.object[0] |= 1;
-    extent.offsetBytes &= kFileBytesMax >> 1;
-    extent.lengthBytes %= kBulkPayloadBytesMax / kBulkExtentsMax;
-    extent.flags &= kExtentMustExist;
-    extent.reserved = 0;
-    std::memcpy(data + sizeof header + i * sizeof extent, &extent, sizeof extent);
-    bytes += extent.lengthBytes;
-    pieces += blockPieces(extent.offsetBytes, extent.lengthBytes);
-  }
-  bool payload = header.op == (header.flags & kBulkReply ? BulkOp::kRead : BulkOp::kWrite);
-  header.extentCount = static_cast<uint16_t>(header.op == BulkOp::kHello ? 0 : extents);
-  header.payloadBytes = payload ? bytes : 0;
-  header.sumCount = static_cast<uint16_t>(payload ? pieces : 0);
-  std::memcpy(data, &header, sizeof header);
-  size_t whole = sizeof header + tailBytes(header);
-  if (whole > size) std::memset(data + size, 0, whole - size);
-  return whole;
-}
-
 }  // namespace
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t sizeMax);
 
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t sizeMax,
                                           unsigned seed) {
-  if (seed % 2 == 0) size = mend(data, size, sizeMax);
+  if (seed % 2 == 0 && size >= sizeof(BulkHeader) && sizeMax >= kBulkHeadBytesMax) {
+    size_t whole = fuzz::mendHead({data, size});
+    if (whole > size) std::memset(data + size, 0, whole - size);
+    size = whole;
+  }
   return LLVMFuzzerMutate(data, size, sizeMax);
 }
 
@@ -86,10 +52,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   BulkHeader header;
   if (size < sizeof header) return 0;
   std::memcpy(&header, data, sizeof header);
-  std::span input(reinterpret_cast<const std::byte*>(data) + sizeof header, size - sizeof header);
-  // The fuzzer cannot invert XXH3: it must reach what the sum guards, so the sum is made to fit.
-  // What a wrong one does is seen with the sum as it came.
+  auto input = std::as_bytes(std::span(data, size)).subspan(sizeof header);
   if (checkHeader(header).empty() && tailBytes(header) <= input.size()) {
+    // Once with the sum as it came, once with one that fits, to reach what the sum guards.
     auto tail = input.first(tailBytes(header));
     if (checkHead(header, tail).empty()) requireSafe(header, tail);
     sealHead(header, tail);

@@ -1,0 +1,92 @@
+// Records and keys of the metadata store: a kj exception that says what is damaged, or a value that
+// is written and read back the same.
+#include <kj/exception.h>
+
+#include "mds/keys.h"
+#include "mds/records.h"
+#include "target.h"
+
+using namespace trainfs;
+using namespace trainfs::mds;
+using fuzz::require;
+
+std::vector<std::string> fuzz::seeds() {
+  InodeRecord file;
+  file.attributes.inode = {5};
+  file.attributes.mode = 0100644;
+  file.target = "elsewhere";
+  file.layout = std::string("\1\0\0\0\0\0", 6);
+  OstRecord ost{.index = 3,
+                .uuid = "0f8fad5b-d9cb-469f-a165-70867728950e",
+                .host = "oss1",
+                .ports = {7180, 7181}};
+  SlotRecord slot{.sequence = 9, .outcome = {.error = 2, .inode = {5}}};
+  std::vector<std::string> seeds = {
+      encodeInode(file),
+      encodeEntry({.inode = {5}, .type = 8}),
+      encodeSlot(slot),
+      encodeSession({.id = {2}, .epoch = 1, .clientName = "host:/mnt"}),
+      encodeOst(ost),
+      encodeNumber(77),
+      entryKey({1}, {.hash = 4}, "name"),
+      xattrKey({1}, "user.x"),
+      sessionKey({2}),
+      garbageKey({5}, 1),
+      byInodeKey(Relation::kOrphan, {5}, {2})};
+  for (size_t i = 0; i < seeds.size(); ++i) seeds[i].insert(seeds[i].begin(), static_cast<char>(i));
+  return seeds;
+}
+
+namespace {
+
+template <typename Decode, typename Encode>
+void roundTrip(std::string_view bytes, Decode decode, Encode encode) {
+  auto once = encode(decode(bytes));
+  require(encode(decode(once)) == once);
+}
+
+void decodeAs(uint8_t kind, std::string_view bytes) {
+  switch (kind) {
+    case 0:
+      roundTrip(bytes, [](auto bytes) { return decodeInode({5}, bytes); }, encodeInode);
+      decodeLayoutOf(decodeInode({5}, bytes));
+      break;
+    case 1:
+      return roundTrip(bytes, decodeEntry, encodeEntry);
+    case 2:
+      return roundTrip(bytes, decodeSlot, encodeSlot);
+    case 3:
+      return roundTrip(bytes, [](auto bytes) { return decodeSession({2}, bytes); }, encodeSession);
+    case 4:
+      return roundTrip(bytes, decodeOst, encodeOst);
+    case 5:
+      return roundTrip(
+          bytes, [](auto bytes) { return decodeNumber("number", bytes); }, encodeNumber);
+    case 6:
+      require(parseEntryKey(bytes).name.size() < bytes.size());
+      break;
+    case 7:
+      require(xattrName(bytes).size() < bytes.size());
+      break;
+    case 8:
+      sessionOfKey(bytes);
+      break;
+    case 9:
+      inodeOfGarbageKey(bytes);
+      break;
+    default:
+      relatedId(bytes);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  try {
+    decodeAs(data[0], fuzz::text(data + 1, size - 1));
+  } catch (const kj::Exception& damaged) {
+    require(damaged.getDescription().size() > 0);
+  }
+  return 0;
+}
