@@ -94,17 +94,15 @@ inline size_t mendHead(std::span<uint8_t> bytes) {
       header.op == BulkOp::kRead || header.op == BulkOp::kWrite || header.op == BulkOp::kPunch;
   uint32_t bytesOfAll = 0, pieces = 0;
   for (size_t i = 0; i < extents; ++i) {
-    BulkExtent extent;
-    std::memcpy(&extent, bytes.data() + sizeof header + i * sizeof extent, sizeof extent);
+    BulkExtent given, extent{};
+    std::memcpy(&given, bytes.data() + sizeof header + i * sizeof given, sizeof given);
+    std::memcpy(extent.object, given.object, sizeof extent.object);
     extent.object[0] |= 1;
-    extent.offsetBytes &= kFileBytesMax >> 1;
-    extent.lengthBytes %= kBulkPayloadBytesMax / kBulkExtentsMax;
-    if (!ranged) extent.lengthBytes = 0;
+    bool placed = header.op != BulkOp::kSync && (header.op != BulkOp::kStat || reply);
+    if (placed) extent.offsetBytes = given.offsetBytes & kFileBytesMax >> 1;
+    if (ranged) extent.lengthBytes = given.lengthBytes % (kBulkPayloadBytesMax / kBulkExtentsMax);
     if (ranged && !reply) extent.lengthBytes = std::max(extent.lengthBytes, 1u);
-    if (header.op == BulkOp::kSync || (header.op == BulkOp::kStat && !reply))
-      extent.offsetBytes = 0;
-    extent.flags &= reply ? kExtentMustExist | kExtentMissing : kExtentMustExist;
-    extent.reserved = 0;
+    extent.flags = given.flags & (reply ? kExtentMustExist | kExtentMissing : kExtentMustExist);
     std::memcpy(bytes.data() + sizeof header + i * sizeof extent, &extent, sizeof extent);
     bytesOfAll += extent.lengthBytes;
     pieces += blockPieces(extent.offsetBytes, extent.lengthBytes);
