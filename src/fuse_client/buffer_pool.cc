@@ -28,9 +28,9 @@ std::byte* BufferPool::takeLocked() {
   return static_cast<std::byte*>(memory);
 }
 
-BufferPool::Buffer BufferPool::wrap(std::byte* memory, bool forRead) {
-  return Buffer(memory, [pool = shared_from_this(), forRead](std::byte* returned) {
-    pool->give(returned, forRead);
+BufferPool::Buffer BufferPool::wrap(std::byte* memory, bool withoutThread) {
+  return Buffer(memory, [pool = shared_from_this(), withoutThread](std::byte* returned) {
+    pool->give(returned, withoutThread);
   });
 }
 
@@ -46,25 +46,25 @@ void BufferPool::whenFree(std::function<void(Buffer)> use) {
   std::byte* memory = nullptr;
   {
     std::lock_guard lock(mutex_);
-    if (waitingReads_.empty() && reads_ < kReadBuffersMax) memory = takeLocked();
+    if (waiting_.empty() && withoutThread_ < kWithoutThreadMax) memory = takeLocked();
     if (memory == nullptr) {
-      waitingReads_.push_back(std::move(use));
+      waiting_.push_back(std::move(use));
       return;
     }
-    ++reads_;
+    ++withoutThread_;
   }
   use(wrap(memory, true));
 }
 
-void BufferPool::give(std::byte* memory, bool forRead) {
+void BufferPool::give(std::byte* memory, bool withoutThread) {
   std::function<void(Buffer)> next;
   {
     std::lock_guard lock(mutex_);
-    if (forRead) --reads_;
-    if (!waitingReads_.empty() && reads_ < kReadBuffersMax) {
-      next = std::move(waitingReads_.front());
-      waitingReads_.pop_front();
-      ++reads_;
+    if (withoutThread) --withoutThread_;
+    if (!waiting_.empty() && withoutThread_ < kWithoutThreadMax) {
+      next = std::move(waiting_.front());
+      waiting_.pop_front();
+      ++withoutThread_;
     } else {
       free_.push_back(memory);
     }

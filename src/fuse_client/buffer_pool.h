@@ -16,9 +16,9 @@ namespace trainfs::client {
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
   static constexpr size_t kBuffersMax = 512;
-  // Of these only so many may be held by reads, so that there are always some to receive requests
-  // into.
-  static constexpr size_t kReadBuffersMax = 384;
+  // Of these only so many may be held by those who wait without a thread, so that there are always
+  // some to receive requests into.
+  static constexpr size_t kWithoutThreadMax = 384;
 
   using Buffer = std::shared_ptr<std::byte>;  // goes back to the pool with its last reference
 
@@ -28,20 +28,21 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   size_t bufferBytes() const { return bufferBytes_; }
   // For the threads that receive requests: waits for a free one.
   Buffer take();
-  // For reads: runs `use` now, or when a buffer is free, on the thread that freed it.
+  // For requests that have been received: runs `use` now, or when a buffer is free, on the thread
+  // that freed it.
   void whenFree(std::function<void(Buffer)> use);
 
  private:
   std::byte* takeLocked();
-  Buffer wrap(std::byte* memory, bool forRead);
-  void give(std::byte* memory, bool forRead);
+  Buffer wrap(std::byte* memory, bool withoutThread);
+  void give(std::byte* memory, bool withoutThread);
 
   const size_t bufferBytes_;
   std::mutex mutex_;
   std::condition_variable returned_;
   std::vector<std::byte*> free_;
-  size_t made_ = 0, reads_ = 0;
-  std::deque<std::function<void(Buffer)>> waitingReads_;
+  size_t made_ = 0, withoutThread_ = 0;
+  std::deque<std::function<void(Buffer)>> waiting_;
 };
 
 }  // namespace trainfs::client

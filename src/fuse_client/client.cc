@@ -14,7 +14,7 @@ constexpr size_t kHeaderBytes = 4096;  // room that libfuse wants before the dat
 Client::Client(const MdsClientOptions& mds, const DataClientOptions& data)
     : invalidator_(inodes_),
       buffers_(std::make_shared<BufferPool>(kRequestBytesMax + kHeaderBytes)),
-      interrupts_(std::make_unique<InterruptWatch>()),
+      interrupts_(std::make_unique<InterruptWatch>(inFlight_)),
       data_(DataClient::create(data)),
       mds_(MdsClient::create(mds, *this)),
       files_(*mds_, *data_, inodes_, coherence_, [this](InodeId inode, std::function<void()> done) {

@@ -11,6 +11,7 @@
 #include "fuse_client/coherence.h"
 #include "fuse_client/data_client.h"
 #include "fuse_client/file_io.h"
+#include "fuse_client/in_flight.h"
 #include "fuse_client/inodes.h"
 #include "fuse_client/interrupt_watch.h"
 #include "fuse_client/invalidator.h"
@@ -32,6 +33,7 @@ class Client final : private MdsEvents {
   Coherence& coherence() { return coherence_; }
   FileIo& files() { return files_; }
   BufferPool& buffers() { return *buffers_; }
+  InFlight& inFlight() { return inFlight_; }
   InterruptWatch& interrupts() { return *interrupts_; }
   Invalidator& invalidator() { return invalidator_; }
 
@@ -60,6 +62,7 @@ class Client final : private MdsEvents {
   Coherence coherence_;
   Invalidator invalidator_;
   std::shared_ptr<BufferPool> buffers_;
+  InFlight inFlight_;
   std::unique_ptr<InterruptWatch> interrupts_;
   std::unique_ptr<DataClient> data_;
   std::unique_ptr<MdsClient> mds_;

@@ -28,26 +28,31 @@ struct DirHandle : OpenHandle {
   uint32_t nextEntries = kPageEntriesFirst;
 };
 
-DirHandle& handleOf(fuse_file_info* file) {
-  return *reinterpret_cast<DirHandle*>(file->fh);
+using DirHandlePtr = std::shared_ptr<DirHandle>;
+
+// What the kernel has is a reference of its own: the answer of the MDS may come after the directory
+// was closed, if the reader was killed.
+const DirHandlePtr& handleOf(fuse_file_info* file) {
+  return *reinterpret_cast<DirHandlePtr*>(file->fh);
 }
 
 void opendir(fuse_req_t req, fuse_ino_t id, fuse_file_info* file) {
   auto request = Request::begin(req, false);
-  auto handle = std::make_unique<DirHandle>();
-  handle->inode = request->client().inodes().obtain(InodeId{id});
-  request->client().inodes().addHandle(handle->inode, false);
+  auto handle = std::make_unique<DirHandlePtr>(std::make_shared<DirHandle>());
+  auto inode = request->client().inodes().obtain(InodeId{id});
+  (*handle)->inode = inode;
+  request->client().inodes().addHandle(inode, false);
   file->fh = reinterpret_cast<uint64_t>(handle.get());
   if (request->opened(*file))
     handle.release();
   else
-    request->client().files().close(handle->inode, false);
+    request->client().files().close(inode, false);
 }
 
 void releasedir(fuse_req_t req, fuse_ino_t, fuse_file_info* file) {
   auto request = Request::begin(req, false);
-  std::unique_ptr<DirHandle> handle(&handleOf(file));
-  request->client().files().close(handle->inode, false);
+  std::unique_ptr<const DirHandlePtr> handle(&handleOf(file));
+  request->client().files().close((*handle)->inode, false);
   request->error(0);
 }
 
@@ -173,33 +178,32 @@ bool replyFromPage(const RequestPtr& request, DirHandle& handle, size_t size, ui
   return true;
 }
 
-void fetchPage(const RequestPtr& request, DirHandle& handle, size_t size, uint64_t cookie,
+void fetchPage(const RequestPtr& request, const DirHandlePtr& handle, size_t size, uint64_t cookie,
                bool plus) {
   auto& client = request->client();
   uint64_t after = cookie <= kCookieDotDot ? 0 : cookie;
   auto askedAt = client.inodes().now();
-  uint32_t entries = handle.nextEntries;
-  handle.nextEntries = std::min(entries * 2, kPageEntriesMax);
-  // The handle lives: the kernel releases it after this request is answered.
-  client.mds().readdir(handle.inode->id, after, entries, [=, &handle](Result<DirPage> page) {
+  uint32_t entries = handle->nextEntries;
+  handle->nextEntries = std::min(entries * 2, kPageEntriesMax);
+  client.mds().readdir(handle->inode->id, after, entries, [=](Result<DirPage> page) {
     if (!page) return request->error(page.error().code());
-    std::lock_guard lock(handle.mutex);
-    handle.page = std::move(*page);
-    handle.pageCookie = after;
-    handle.pageAskedAt = askedAt;
-    handle.havePage = true;
-    if (!replyFromPage(request, handle, size, cookie, plus))
+    std::lock_guard lock(handle->mutex);
+    handle->page = std::move(*page);
+    handle->pageCookie = after;
+    handle->pageAskedAt = askedAt;
+    handle->havePage = true;
+    if (!replyFromPage(request, *handle, size, cookie, plus))
       request->error(EIO);  // an empty page that is not the end
   });
 }
 
 void readEntries(fuse_req_t req, size_t size, off_t offset, fuse_file_info* file, bool plus) {
   auto request = Request::begin(req);
-  auto& handle = handleOf(file);
+  auto handle = handleOf(file);
   auto cookie = static_cast<uint64_t>(offset);
-  std::lock_guard lock(handle.mutex);
-  if (pageIsCurrent(request->client(), handle) &&
-      replyFromPage(request, handle, size, cookie, plus))
+  std::lock_guard lock(handle->mutex);
+  if (pageIsCurrent(request->client(), *handle) &&
+      replyFromPage(request, *handle, size, cookie, plus))
     return;
   fetchPage(request, handle, size, cookie, plus);
 }

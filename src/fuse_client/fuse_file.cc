@@ -132,17 +132,6 @@ void read(fuse_req_t req, fuse_ino_t, size_t size, off_t offset, fuse_file_info*
   auto& client = request->client();
   auto inode = handleOf(file).inode;
   auto at = static_cast<uint64_t>(offset);
-  char* payload = nullptr;
-  size_t payloadBytes = 0;
-  if (fuse_req_is_uring(req) && fuse_req_get_payload(req, &payload, &payloadBytes, nullptr) == 0 &&
-      payloadBytes >= size) {
-    // Received where the kernel wants it: the reply copies nothing.
-    std::span into(reinterpret_cast<std::byte*>(payload), size);
-    return client.files().read(inode, at, into, [request, into](Result<size_t> bytes) {
-      if (!bytes) return request->error(bytes.error().code());
-      request->bytes(into.first(*bytes));
-    });
-  }
   client.buffers().whenFree([request, inode, at, size](BufferPool::Buffer buffer) {
     auto& client = request->client();
     std::span into(buffer.get(), std::min(size, client.buffers().bufferBytes()));
@@ -153,27 +142,45 @@ void read(fuse_req_t req, fuse_ino_t, size_t size, off_t offset, fuse_file_info*
   });
 }
 
+struct Write {
+  InodePtr inode;
+  uint64_t offset = 0;
+  bool killPrivileges = false;
+  bool durable = false;
+};
+
+// `buffer` holds `data`, until the OSTs have it.
+void writeFrom(const RequestPtr& request, const Write& write, BufferPool::Buffer buffer,
+               std::span<const std::byte> data) {
+  request->client().files().write(write.inode, write.offset, data, write.killPrivileges,
+                                  [request, inode = write.inode, buffer = std::move(buffer),
+                                   durable = write.durable](Result<size_t> written) {
+                                    if (!written) return request->error(written.error().code());
+                                    if (!durable) return request->written(*written);
+                                    request->client().files().sync(
+                                        inode, [request, count = *written](Status status) {
+                                          if (!status) return request->error(status.error().code());
+                                          request->written(count);
+                                        });
+                                  });
+}
+
+// Data in the kernel's ring is copied: its memory serves the next request as soon as this one is
+// answered, and a caller that is killed is answered before the OSTs have the data. Write-back of a
+// mapping is never given up, since its pages are not the caller's alone.
 void write(fuse_req_t req, fuse_ino_t, const char* bytes, size_t size, off_t offset,
            fuse_file_info* file) {
-  auto request = Request::begin(req);
-  auto& client = request->client();
-  auto inode = handleOf(file).inode;
-  // The data stays where it was received until the OSTs have it: in the ring entry, or in the
-  // buffer taken over.
-  ReceiveLoop::Kept kept{nullptr, {reinterpret_cast<const std::byte*>(bytes), size}};
-  if (!fuse_req_is_uring(req)) kept = ReceiveLoop::keep(client.buffers(), kept.data);
-  bool kill = file->kill_suidgid != 0;
-  bool durable = (file->flags & (O_SYNC | O_DSYNC)) != 0;
-  client.files().write(inode, static_cast<uint64_t>(offset), kept.data, kill,
-                       [request, inode, buffer = kept.buffer, durable](Result<size_t> written) {
-                         if (!written) return request->error(written.error().code());
-                         if (!durable) return request->written(*written);
-                         request->client().files().sync(
-                             inode, [request, count = *written](Status status) {
-                               if (!status) return request->error(status.error().code());
-                               request->written(count);
-                             });
-                       });
+  auto request = Request::begin(req, !file->writepage);
+  Write write{.inode = handleOf(file).inode,
+              .offset = static_cast<uint64_t>(offset),
+              .killPrivileges = file->kill_suidgid != 0,
+              .durable = (file->flags & (O_SYNC | O_DSYNC)) != 0};
+  std::span data(reinterpret_cast<const std::byte*>(bytes), size);
+  if (!fuse_req_is_uring(req)) return writeFrom(request, write, ReceiveLoop::keep(), data);
+  request->client().buffers().whenFree([request, write, data](BufferPool::Buffer buffer) {
+    if (request->copyOut(data, buffer.get()))
+      writeFrom(request, write, buffer, {buffer.get(), data.size()});
+  });
 }
 
 void fallocate(fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t length,

@@ -172,14 +172,14 @@ template <typename Op>
 void removeName(fuse_req_t req, fuse_ino_t parent, const char* name) {
   auto request = Request::begin(req);
   Op op{.parent = InodeId{parent}, .name = name, .keepOpen = {}};
-  withOpenInodes(request, op.parent, op.name, [request, op](std::vector<InodeId> open) mutable {
+  auto identity = request->identity();
+  withOpenInodes(request, op.parent, op.name, [=](std::vector<InodeId> open) mutable {
     op.keepOpen = std::move(open);
-    request->execute(request->identity(), op,
-                     [request, parent = op.parent](Result<Outcome> outcome) {
-                       request->client().inodes().forgetState(parent);
-                       if (outcome) noteUnlinked(request->client(), *outcome);
-                       request->error(outcome.errnoOrZero());
-                     });
+    request->execute(identity, op, [request, parent = op.parent](Result<Outcome> outcome) {
+      request->client().inodes().forgetState(parent);
+      if (outcome) noteUnlinked(request->client(), *outcome);
+      request->error(outcome.errnoOrZero());
+    });
   });
 }
 
@@ -193,29 +193,29 @@ void rename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t newP
               .newName = newName,
               .noReplace = (flags & RENAME_NOREPLACE) != 0,
               .exchange = (flags & RENAME_EXCHANGE) != 0};
-  withOpenInodes(
-      request, op.newParent, op.newName, [request, op](std::vector<InodeId> open) mutable {
-        op.keepOpen = std::move(open);
-        request->execute(request->identity(), op, [request, op](Result<Outcome> outcome) {
-          auto& inodes = request->client().inodes();
-          inodes.forgetState(op.parent);
-          inodes.forgetState(op.newParent);
-          if (!outcome) return request->error(outcome.error().code());
-          if (outcome->node) {
-            auto moved = inodes.obtain(outcome->node->attributes.inode);
-            inodes.takeChange(*moved, *outcome->node);
-            inodes.setParent(*moved, op.newParent);
-          }
-          // What was replaced or exchanged is not in the answer; what is known of it may be out of
-          // date.
-          for (auto id : op.keepOpen) request->client().files().noteReplaced(id);
-          if (op.exchange)
-            inodes.forgetAll();
-          else if (!op.noReplace)
-            inodes.forgetHardLinked();
-          request->error(0);
-        });
-      });
+  auto identity = request->identity();
+  withOpenInodes(request, op.newParent, op.newName, [=](std::vector<InodeId> open) mutable {
+    op.keepOpen = std::move(open);
+    request->execute(identity, op, [request, op](Result<Outcome> outcome) {
+      auto& inodes = request->client().inodes();
+      inodes.forgetState(op.parent);
+      inodes.forgetState(op.newParent);
+      if (!outcome) return request->error(outcome.error().code());
+      if (outcome->node) {
+        auto moved = inodes.obtain(outcome->node->attributes.inode);
+        inodes.takeChange(*moved, *outcome->node);
+        inodes.setParent(*moved, op.newParent);
+      }
+      // What was replaced or exchanged is not in the answer; what is known of it may be out of
+      // date.
+      for (auto id : op.keepOpen) request->client().files().noteReplaced(id);
+      if (op.exchange)
+        inodes.forgetAll();
+      else if (!op.noReplace)
+        inodes.forgetHardLinked();
+      request->error(0);
+    });
+  });
 }
 
 }  // namespace

@@ -47,6 +47,7 @@ void init(void* userdata, fuse_conn_info* connection) {
   connection->max_background = kBackgroundMax;
   connection->congestion_threshold = kBackgroundMax;
   connection->time_gran = 1;
+  features.offersUring = (connection->capable_ext & FUSE_CAP_OVER_IO_URING) != 0;
   features.protocolMajor = connection->proto_major;
   features.protocolMinor = connection->proto_minor;
   features.maxWriteBytes = connection->max_write;

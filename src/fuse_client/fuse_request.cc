@@ -3,6 +3,7 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "fuse_client/client.h"
 
@@ -36,15 +37,8 @@ RequestPtr Request::begin(fuse_req_t raw, bool interruptible) {
   auto& client = *static_cast<Client*>(fuse_req_userdata(raw));
   auto request = std::make_shared<Request>(raw, client);
   request->caller_ = fuse_req_ctx(raw)->pid;
-  request->interruptible_ = interruptible && request->caller_ != 0 && !fuse_req_is_uring(raw);
-  if (request->interruptible_) {
-    // Runs on a FUSE thread, while `claim` would wait for it: the request is alive.
-    auto interrupted = [](fuse_req_t, void* data) {
-      auto* self = static_cast<Request*>(data);
-      self->client().interrupts().add(self->weak_from_this());
-    };
-    fuse_req_interrupt_func(raw, interrupted, request.get());
-  }
+  request->interruptible_ = interruptible && request->caller_ != 0;
+  if (request->interruptible_) client.inFlight().enter(*request);
   return request;
 }
 
@@ -53,8 +47,21 @@ Request::~Request() {
 }  // dropped unanswered: the mount ends
 
 bool Request::claim() {
-  if (answered_.exchange(true)) return false;
-  if (interruptible_) fuse_req_interrupt_func(request_, nullptr, nullptr);
+  auto open = State::kOpen;
+  if (!state_.compare_exchange_strong(open, State::kAnswered)) return false;
+  if (interruptible_) client_.inFlight().leave(*this);
+  return true;
+}
+
+void Request::giveUp() {
+  error(EINTR);
+}
+
+bool Request::copyOut(std::span<const std::byte> payload, std::byte* to) {
+  auto open = State::kOpen;
+  if (!state_.compare_exchange_strong(open, State::kCopying)) return false;
+  std::memcpy(to, payload.data(), payload.size());
+  state_.store(State::kOpen, std::memory_order_release);
   return true;
 }
 

@@ -10,23 +10,30 @@
 #include <string>
 
 #include "fuse_client/coherence.h"
+#include "fuse_client/in_flight.h"
 #include "fuse_client/inodes.h"
 
 namespace trainfs::client {
 
 class Client;
 
-class Request : public std::enable_shared_from_this<Request> {
+class Request : public std::enable_shared_from_this<Request>, public InFlight::Link {
  public:
-  // `interruptible`: the caller may be killed while it waits. Not for requests whose memory is the
-  // kernel's until the answer (io_uring).
+  // `interruptible`: the caller may be killed while it waits. Nothing that the request still does
+  // after that may use memory of the kernel's ring, or a handle.
   static std::shared_ptr<Request> begin(fuse_req_t request, bool interruptible = true);
   Request(fuse_req_t request, Client& client) : request_(request), client_(client) {}
   ~Request();
 
   Client& client() { return client_; }
   int caller() const { return caller_; }  // thread id; 0: the kernel itself
-  bool answered() const { return answered_.load(std::memory_order_acquire); }
+  bool answered() const { return state_.load(std::memory_order_acquire) == State::kAnswered; }
+
+  // Answers EINTR, for a caller that is being killed. Not just now, while `copyOut` runs.
+  void giveUp();
+  // Copies what came with the request out of the kernel's ring. False: the request was given up,
+  // and the ring's memory belongs to the next one.
+  bool copyOut(std::span<const std::byte> payload, std::byte* to);
 
   // The caller, with supplementary groups if the operation depends on them.
   enum class Groups { kNo, kYes };
@@ -57,6 +64,8 @@ class Request : public std::enable_shared_from_this<Request> {
   fuse_req_t raw() { return request_; }
 
  private:
+  enum class State : uint8_t { kOpen, kCopying, kAnswered };
+
   bool claim();  // true once: the caller of claim() answers
   fuse_entry_param entryOf(Inode& inode, const Inodes::Taken& taken, bool mayCache) const;
 
@@ -64,7 +73,7 @@ class Request : public std::enable_shared_from_this<Request> {
   Client& client_;
   int caller_ = 0;
   bool interruptible_ = false;
-  std::atomic<bool> answered_{false};
+  std::atomic<State> state_{State::kOpen};
 };
 using RequestPtr = std::shared_ptr<Request>;
 

@@ -6,18 +6,20 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace trainfs::client {
 
 namespace {
 constexpr std::chrono::milliseconds kLookEvery{200};
-}
+constexpr std::chrono::milliseconds kPause{5};  // however many interruptions there are
+}  // namespace
 
 bool beingKilled(int thread) {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/status", thread);
   FILE* file = std::fopen(path, "re");
-  if (file == nullptr) return true;  // gone already
+  if (file == nullptr) return false;  // gone: nobody waits there any more
   char line[256];
   bool killed = false;
   while (!killed && std::fgets(line, sizeof line, file) != nullptr) {
@@ -28,7 +30,8 @@ bool beingKilled(int thread) {
   return killed;
 }
 
-InterruptWatch::InterruptWatch() : thread_([this] { run(); }) {}
+InterruptWatch::InterruptWatch(InFlight& inFlight)
+    : inFlight_(inFlight), thread_([this] { run(); }) {}
 
 InterruptWatch::~InterruptWatch() {
   {
@@ -39,34 +42,25 @@ InterruptWatch::~InterruptWatch() {
   thread_.join();
 }
 
-void InterruptWatch::add(std::weak_ptr<Request> request) {
+void InterruptWatch::interrupted() {
   std::lock_guard lock(mutex_);
-  watched_.push_back(std::move(request));
+  interrupted_ = true;
   changed_.notify_all();
 }
 
 void InterruptWatch::run() {
+  std::vector<std::weak_ptr<Request>> watched;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    if (watched_.empty()) {
-      changed_.wait(lock);
-      continue;
-    }
-    auto round = std::move(watched_);
-    watched_.clear();
+    changed_.wait_for(lock, kLookEvery, [&] { return stopping_ || interrupted_; });
+    bool now = std::exchange(interrupted_, false);
     lock.unlock();
-    std::vector<std::weak_ptr<Request>> again;
-    for (auto& weak : round) {
-      auto request = weak.lock();
-      if (!request || request->answered()) continue;
-      if (beingKilled(request->caller()))
-        request->error(EINTR);
-      else
-        again.push_back(std::move(weak));
-    }
+    if (now) watched = inFlight_.all();
+    for (auto& weak : watched)
+      if (auto request = weak.lock(); request && beingKilled(request->caller())) request->giveUp();
+    watched = inFlight_.all();
     lock.lock();
-    watched_.insert(watched_.end(), again.begin(), again.end());
-    changed_.wait_for(lock, kLookEvery, [&] { return stopping_; });
+    changed_.wait_for(lock, kPause, [&] { return stopping_; });
   }
 }
 

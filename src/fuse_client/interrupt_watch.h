@@ -1,35 +1,37 @@
 // Lets a process be killed while its request waits for a server that is away.
 //
-// The kernel tells of the first signal that hits a waiting caller, fatal or not, and of no other.
 // Answering EINTR to whatever signal would break programs that expect none from a file system; so a
-// request that was interrupted is looked at now and then, and given up once its caller is being
-// killed. One thread; entries come from any.
+// request is given up only once its caller is being killed. The kernel tells of the first signal
+// that hits a waiting caller, fatal or not, and of no other; and for a request of its rings it
+// forgets to tell when the signal was there first. So whatever has been in flight for a while is
+// looked at now and then, and everything at once when the kernel tells of a signal. One thread;
+// interruptions come from any.
 #pragma once
 
 #include <condition_variable>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "fuse_client/fuse_request.h"
+#include "fuse_client/in_flight.h"
 
 namespace trainfs::client {
 
 class InterruptWatch {
  public:
-  InterruptWatch();
+  explicit InterruptWatch(InFlight& inFlight);
   ~InterruptWatch();
-  void add(std::weak_ptr<Request> request);
+  void interrupted();
 
  private:
   void run();
 
+  InFlight& inFlight_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::weak_ptr<Request>> watched_;
-  bool stopping_ = false;
+  bool interrupted_ = false, stopping_ = false;
   std::thread thread_;
 };
 

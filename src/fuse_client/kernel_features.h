@@ -9,7 +9,10 @@
 namespace trainfs::client {
 
 struct KernelFeatures {
-  std::atomic<bool> cameByUring{false};  // a request has: it is in use
+  std::atomic<bool> cameByUring{false};  // a request has: io_uring is in use
+  bool offersUring = false;              // the kernel said so
+  std::string whyNoUring;                // empty: it is in use. Settled before the mount serves
+  uint32_t uringQueueDepth = 0;          // requests per processor; 0: not in use
   uint32_t protocolMajor = 0, protocolMinor = 0;
   uint32_t maxWriteBytes = 0, maxReadaheadBytes = 0;
   std::vector<std::string> inUse, missing;

@@ -14,7 +14,9 @@
 #include <cstdarg>
 #include <cstdlib>
 #include <fstream>
+#include <mutex>
 #include <stdexcept>
+#include <thread>
 
 #include "fuse_client/fuse_ops.h"
 
@@ -27,14 +29,24 @@ constexpr std::chrono::milliseconds kUringLookEvery{10};
 constexpr uint32_t kThreadsMin = 4, kThreadsMax = 16;
 constexpr const char* kUringSwitch = "/sys/module/fuse/parameters/enable_uring";
 
-std::string lastComplaint;  // of libfuse, before the mount serves: it gives reasons nowhere else
+// Of libfuse, which gives reasons nowhere else. Its threads complain, too.
+std::mutex complaintMutex;
+std::string complaint;
+
+std::string lastComplaint() {
+  std::lock_guard lock(complaintMutex);
+  return complaint.empty() ? "no reason is known" : complaint;
+}
 
 void logFuse(fuse_log_level level, const char* format, va_list arguments) {
   char text[512];
   std::vsnprintf(text, sizeof text, format, arguments);
   std::string line(text);
   while (line.ends_with('\n')) line.pop_back();
-  if (level <= FUSE_LOG_ERR) lastComplaint = line;
+  if (level <= FUSE_LOG_ERR) {
+    std::lock_guard lock(complaintMutex);
+    complaint = line;
+  }
   if (level <= FUSE_LOG_WARNING)
     spdlog::warn("{}", line);
   else
@@ -70,52 +82,46 @@ KernelMount::KernelMount(Client& client, const MountOptions& options, std::funct
   struct stat place;
   if (stat(resolved, &place) != 0 || !S_ISDIR(place.st_mode))
     throw std::runtime_error("mount point " + mountPoint_ + " is not a directory");
-  prepareUring();
+  if (auto reason = prepareUring(); !reason.empty()) noUring(reason);
   session_ = makeSession();
   if (session_ == nullptr)
-    throw std::runtime_error("libfuse refuses the options: " + lastComplaint);
+    throw std::runtime_error("libfuse refuses the options: " + lastComplaint());
   if (fuse_session_mount(session_, mountPoint_.c_str()) != 0) {
     fuse_session_destroy(session_);
-    throw std::runtime_error("cannot mount on " + mountPoint_ + ": " + lastComplaint);
+    throw std::runtime_error("cannot mount on " + mountPoint_ + ": " + lastComplaint());
   }
   client_.invalidator().setSession(session_);
   uint32_t threads = options.threads != 0 ? options.threads
                                           : std::clamp(2 * std::thread::hardware_concurrency(),
                                                        kThreadsMin, kThreadsMax);
-  if (!uring_) {
-    loop_ = std::make_unique<ReceiveLoop>(session_, client_.buffers(), threads, std::move(ended));
-    return;
-  }
-  uringLoop_ = std::thread([this, threads, ended = std::move(ended)] {
-    auto* config = fuse_loop_cfg_create();
-    fuse_loop_cfg_set_max_threads(config, threads);
-    fuse_loop_cfg_set_idle_threads(config, threads);
-    fuse_session_loop_mt(session_, config);
-    fuse_loop_cfg_destroy(config);
-    ended();
-  });
+  loop_ = std::make_unique<ReceiveLoop>(
+      session_, client_.buffers(), threads, [this] { client_.interrupts().interrupted(); },
+      std::move(ended));
 }
 
 KernelMount::~KernelMount() {
   fuse_session_destroy(session_);
 }
 
-void KernelMount::prepareUring() {
-  if (options_.uring == UringMode::kOff) {
-    whyNoUring_ = "not asked for (-o uring=auto)";
-    return;
-  }
+// Whether the kernel is to be asked for io_uring: an empty answer; otherwise why not.
+std::string KernelMount::prepareUring() {
+  if (options_.uring == UringMode::kOff) return "turned off (-o uring=off)";
   auto state = firstLine(kUringSwitch);
-  if (state.empty()) {
-    whyNoUring_ = std::string("the kernel has no ") + kUringSwitch + " (Linux 6.14)";
-  } else if (state[0] != 'Y') {
+  if (state.empty())
+    return std::string("the kernel has no ") + kUringSwitch + " (it came with Linux 6.14)";
+  if (state[0] != 'Y') {
     std::ofstream(kUringSwitch) << "Y";
-    if (firstLine(kUringSwitch)[0] != 'Y')
-      whyNoUring_ = std::string(kUringSwitch) + " cannot be set";
+    if (firstLine(kUringSwitch)[0] != 'Y') return std::string(kUringSwitch) + " cannot be set";
   }
-  uring_ = whyNoUring_.empty();
-  if (!uring_ && options_.uring == UringMode::kOn)
-    throw std::runtime_error("no io_uring: " + whyNoUring_);
+  uring_ = true;
+  return {};
+}
+
+void KernelMount::noUring(const std::string& reason) {
+  if (options_.uring == UringMode::kOn)
+    throw std::runtime_error("there is no FUSE over io_uring: " + reason);
+  if (options_.uring == UringMode::kAuto) spdlog::warn("FUSE goes without io_uring: {}", reason);
+  client_.kernelFeatures().whyNoUring = reason;
 }
 
 fuse_session* KernelMount::makeSession() {
@@ -145,23 +151,23 @@ void KernelMount::settle() {
   struct stat root;
   if (stat(mountPoint_.c_str(), &root) != 0)
     throw std::runtime_error("the mount does not serve: " + std::string(strerror(errno)));
-  checkUring();
+  if (uring_) settleUring();
   client_.invalidator().probeEpochs();
   setReadahead(root);
 }
 
 // What was asked for the kernel may still refuse, and libfuse goes on without a word: see how
-// requests come. The first ones may come the other way, while the ring is being set up.
-void KernelMount::checkUring() {
-  if (!uring_) return;
-  for (int i = 0; i < kUringLooks && !client_.kernelFeatures().cameByUring; ++i) {
+// requests come. The first ones may come the other way, while the rings are being set up.
+void KernelMount::settleUring() {
+  auto& features = client_.kernelFeatures();
+  if (!features.offersUring) return noUring("the kernel does not offer it");
+  for (int i = 0; i < kUringLooks && !features.cameByUring; ++i) {
     struct statvfs figures;  // asked of this program each time
     statvfs(mountPoint_.c_str(), &figures);
-    std::this_thread::sleep_for(kUringLookEvery);
+    if (!features.cameByUring) std::this_thread::sleep_for(kUringLookEvery);
   }
-  if (client_.kernelFeatures().cameByUring) return;
-  whyNoUring_ = "the kernel or libfuse could not set it up";
-  if (options_.uring == UringMode::kOn) throw std::runtime_error("no io_uring: " + whyNoUring_);
+  if (!features.cameByUring) return noUring("it could not be set up: " + lastComplaint());
+  features.uringQueueDepth = options_.uringQueueDepth;
 }
 
 void KernelMount::setReadahead(const struct stat& root) {
@@ -183,7 +189,6 @@ void KernelMount::stop() {
   client_.invalidator().setSession(nullptr);
   fuse_session_exit(session_);
   loop_.reset();
-  if (uringLoop_.joinable()) uringLoop_.join();
   fuse_session_unmount(session_);
 }
 
@@ -209,9 +214,9 @@ std::string KernelMount::describe() const {
       (client_.invalidator().hasEpochs() ? "yes" : "no: the kernel has no epochs (Linux 6.16)") +
       "\n";
   text += "io_uring: " +
-          (whyNoUring_.empty()
-               ? "yes, " + std::to_string(options_.uringQueueDepth) + " requests per processor"
-               : "no: " + whyNoUring_) +
+          (features.whyNoUring.empty()
+               ? "yes, " + std::to_string(features.uringQueueDepth) + " requests per processor"
+               : "no: " + features.whyNoUring) +
           "\n";
   text += "passthrough: no: not in this version\n";
   return text;

@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "fuse_client/client.h"
 #include "fuse_client/mount_options.h"
@@ -33,19 +32,19 @@ class KernelMount {
   std::string describe() const;
 
  private:
-  void prepareUring();
+  std::string prepareUring();
   fuse_session* makeSession();
-  void checkUring();
+  void settleUring();
+  void noUring(const std::string& reason);
   void setReadahead(const struct stat& root);
 
   Client& client_;
   const MountOptions& options_;
   std::string mountPoint_;  // absolute
   fuse_session* session_ = nullptr;
-  bool uring_ = false;
-  std::string whyNoUring_, whyNoReadahead_;
+  bool uring_ = false;  // asked of the kernel
+  std::string whyNoReadahead_;
   std::unique_ptr<ReceiveLoop> loop_;
-  std::thread uringLoop_;
 };
 
 }  // namespace trainfs::client

@@ -27,7 +27,7 @@ struct MountOptions {
   bool soft = false;
   std::chrono::seconds softTimeout{60}, connectTimeout{10};
   UringMode uring = UringMode::kOff;
-  uint32_t uringQueueDepth = 128;
+  uint32_t uringQueueDepth = 256;  // per processor
   uint32_t threads = 0;      // that receive requests; 0: by the number of processors
   uint32_t dataWorkers = 2;  // threads that talk to the OSSes
   uint32_t lanes = 1;        // connections of each to each data port

@@ -3,12 +3,14 @@
 #define FUSE_USE_VERSION 318
 #include <fuse_lowlevel.h>
 #include <kj/debug.h>
+#include <linux/fuse.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 namespace trainfs::client {
 
@@ -21,17 +23,17 @@ constexpr int kWakeSignal = SIGUSR1;  // breaks a read of /dev/fuse; its handler
 
 }  // namespace
 
-ReceiveLoop::Kept ReceiveLoop::keep(BufferPool& buffers, std::span<const std::byte> data) {
-  if (current != nullptr) return {std::move(current), data};
-  auto copy = buffers.take();
-  KJ_REQUIRE(data.size() <= buffers.bufferBytes(), "a write of more than was negotiated");
-  std::memcpy(copy.get(), data.data(), data.size());
-  return {copy, std::span(copy.get(), data.size())};
+BufferPool::Buffer ReceiveLoop::keep() {
+  KJ_REQUIRE(current != nullptr, "a write that was not received here, or is kept already");
+  return std::move(current);
 }
 
 ReceiveLoop::ReceiveLoop(fuse_session* session, BufferPool& buffers, uint32_t threads,
-                         std::function<void()> ended)
-    : session_(session), buffers_(buffers), ended_(std::move(ended)) {
+                         std::function<void()> interrupted, std::function<void()> ended)
+    : session_(session),
+      buffers_(buffers),
+      interrupted_(std::move(interrupted)),
+      ended_(std::move(ended)) {
   struct sigaction action{};
   action.sa_handler = [](int) {};
   sigaction(kWakeSignal, &action, nullptr);
@@ -63,12 +65,21 @@ void ReceiveLoop::run() {
       if (received < 0) spdlog::error("/dev/fuse: {}", strerror(-received));
       break;
     }
-    fuse_session_process_buf(session_, &buffer);
+    process(buffer);
   }
   current.reset();
   fuse_session_exit(session_);
   --running_;
   if (!told_.exchange(true)) ended_();
+}
+
+// libfuse does not find the request of the ring that an interruption is about, and would keep the
+// interruption for ever. None needs an answer.
+void ReceiveLoop::process(fuse_buf& received) {
+  if (static_cast<const fuse_in_header*>(received.mem)->opcode == FUSE_INTERRUPT)
+    interrupted_();
+  else
+    fuse_session_process_buf(session_, &received);
 }
 
 }  // namespace trainfs::client

@@ -17,6 +17,9 @@ seeded() { RANDOM=$seed; echo "replay with TRAINFS_SEED=$seed"; }
 # Commands to run at the end, whatever the outcome: at_exit+=("rm -f FILE").
 at_exit=()
 
+# Options of the mounts that start_cluster makes.
+mount_options=
+
 # start_cluster [OSTS [MOUNT...]]: up, with one mount at $mnt unless mounts are given.
 start_cluster() {
   [ -e /dev/fuse ] || skip "there is no /dev/fuse"
@@ -24,7 +27,26 @@ start_cluster() {
   shift || true
   for path in "${@:-$mnt}"; do mounts+=(--mount "$path"); done
   trap 'stop_cluster' EXIT
-  minicluster up --osts "$osts" "${mounts[@]}" >/dev/null
+  minicluster up --osts "$osts" "${mounts[@]}" -o "$mount_options" >/dev/null
+}
+
+# both_transports FUNCTION: runs it with FUSE over io_uring, where the kernel has that, and with the classic device;
+# each time in an empty directory of its own, for which it starts a cluster itself.
+both_transports() {
+  local mode top=$WORK
+  for mode in on off; do
+    if [ $mode = on ] && [ ! -e /sys/module/fuse/parameters/enable_uring ]; then
+      echo "not run with io_uring: the kernel has no FUSE over it"
+      continue
+    fi
+    (
+      echo "-- uring=$mode"
+      WORK=$top/uring-$mode cluster=$WORK/cluster mnt=$WORK/mnt mount_options=uring=$mode
+      mkdir "$WORK"
+      cd "$WORK"
+      "$1"
+    )
+  done
 }
 
 stop_cluster() {
