@@ -1,9 +1,10 @@
 # shellcheck shell=bash
-# Part of tools/deps: what it says, and how it runs what takes long.
+# How deps and build speak and run what takes long. For those that source it: LOG is the file that the output of
+# steps goes to.
 
 say() { printf '%s\n' "$*"; }
 die() {
-  printf 'tools/deps: %s\n' "$*" >&2
+  printf 'tools/%s: %s\n' "${0##*/}" "$*" >&2
   exit 1
 }
 
