@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t kTextBytesMax = 1024;  // names of clients and hosts, uuids
 constexpr size_t kPortsMax = 1024;
+constexpr uint32_t kWaitingMax = 16;  // openSession and registerOst of one connection
 
 uint32_t milliseconds(kj::Duration duration) {
   return duration / kj::MILLISECONDS;
@@ -70,12 +71,28 @@ class MdsRpc final : public rpc::Mds::Server {
   kj::Promise<void> status(StatusContext context) override;
 
  private:
+  // A call that may wait long, of which a connection has few at a time.
+  class Waiting {
+   public:
+    explicit Waiting(std::shared_ptr<uint32_t> count) : count_(std::move(count)) {
+      if (*count_ >= kWaitingMax)
+        kj::throwFatalException(KJ_EXCEPTION(OVERLOADED, "too many calls wait on one connection"));
+      ++*count_;
+    }
+    ~Waiting() { --*count_; }
+    KJ_DISALLOW_COPY_AND_MOVE(Waiting);
+
+   private:
+    std::shared_ptr<uint32_t> count_;
+  };
+
   kj::Promise<void> runOpenSession(OpenSessionContext context);
   kj::Promise<void> runRegisterOst(RegisterOstContext context);
   std::string wrongFsname(capnp::Text::Reader given) const;
 
   std::shared_ptr<Core> core_;
   const std::string peerHost_;
+  std::shared_ptr<uint32_t> waiting_ = std::make_shared<uint32_t>(0);
 };
 
 std::string MdsRpc::wrongFsname(capnp::Text::Reader given) const {
@@ -85,6 +102,7 @@ std::string MdsRpc::wrongFsname(capnp::Text::Reader given) const {
 }
 
 kj::Promise<void> MdsRpc::runOpenSession(OpenSessionContext context) {
+  Waiting waiting(waiting_);
   auto request = context.getParams().getRequest();
   OpenedSession opened;
   if (auto wrong = wrongFsname(request.getFsname()); !wrong.empty()) {
@@ -115,6 +133,7 @@ kj::Promise<void> MdsRpc::runOpenSession(OpenSessionContext context) {
 }
 
 kj::Promise<void> MdsRpc::runRegisterOst(RegisterOstContext context) {
+  Waiting waiting(waiting_);
   auto params = context.getParams();
   auto in = params.getRequest();
   auto results = context.getResults();

@@ -20,6 +20,14 @@ Node toNode(const InodeRecord& record) {
   return {record.attributes, decodeLayoutOf(record)};
 }
 
+// About what it takes in a message.
+size_t bytesOf(const Layout& layout) {
+  size_t bytes = 0;
+  for (auto& component : layout.components)
+    bytes += sizeof component + 4 * (component.chains.size() + component.ostList.size());
+  return bytes;
+}
+
 Node requireNode(const View& view, InodeId inode) {
   auto record = findInode(view, inode);
   KJ_REQUIRE(record.has_value(), "a directory entry without its inode", inode.value);
@@ -54,13 +62,14 @@ Result<DirPage> readdir(const View& view, InodeId dir, uint64_t cookie, uint32_t
   if (!directory) return directory.error();
   if (cookie >= kCookieMax) return DirPage{.entries = {}, .end = true};
   DirPage page{.entries = {}, .end = true};
-  size_t most = std::min(entriesMax, kReaddirEntriesMax);
+  size_t most = std::min(entriesMax, kReaddirEntriesMax), bytes = 0;
   auto from = entryPlaceKey(dir, EntryPlace::fromCookie(cookie + 1));
   view.scan(from, directoryPrefix(dir), [&](std::string_view key, std::string_view value) {
-    if (page.entries.size() == most) return page.end = false;
+    if (page.entries.size() == most || bytes >= kReaddirBytesMax) return page.end = false;
     auto [place, name] = parseEntryKey(key);
     InodeId inode = decodeEntry(value).inode;
     page.entries.push_back({std::string(name), place.cookie(), inode, requireNode(view, inode)});
+    bytes += name.size() + sizeof(Node) + bytesOf(page.entries.back().node.layout);
     return true;
   });
   return page;

@@ -34,8 +34,10 @@ struct DirPage {
 Result<Node> loadNode(const View& view, InodeId inode);
 // ENOENT, ENOTDIR, ENAMETOOLONG.
 Result<Node> lookup(const View& view, InodeId parent, std::string_view name);
-// Entries strictly after `cookie` (0: from the start), at most min(entriesMax, kReaddirEntriesMax).
+// Entries strictly after `cookie` (0: from the start), at most min(entriesMax, kReaddirEntriesMax),
+// and fewer when those have wide layouts.
 inline constexpr uint32_t kReaddirEntriesMax = 4096;
+inline constexpr size_t kReaddirBytesMax = 4 * kMiB;
 Result<DirPage> readdir(const View& view, InodeId dir, uint64_t cookie, uint32_t entriesMax);
 Result<std::string> readlink(const View& view, InodeId inode);  // EINVAL: not a symlink
 // The layout in text form (striping/layout_text.h) is read and set as this attribute; listxattr
@@ -66,7 +68,8 @@ std::vector<SessionId> writersOf(const View& view, InodeId inode);
 // Orphans that the session holds.
 std::vector<InodeId> orphansOf(const View& view, SessionId session);
 
-// Objects to be destroyed: (inode, layout it had). At most `most`, in key order, those after `after`.
+// Objects to be destroyed: (inode, layout it had). At most `most`, in key order, those after
+// `after`.
 struct Garbage {
   InodeId inode;
   Layout layout;

@@ -28,6 +28,10 @@ struct ServerOptions {
   kj::Duration retryDelay = 500 * kj::MILLISECONDS;
   kj::Duration tick = 500 * kj::MILLISECONDS;
 
+  // A connection is closed when its first message, or any further one, is not there in this time.
+  kj::Duration greetingMax = 10 * kj::SECONDS;
+  kj::Duration idleMax = 60 * kj::SECONDS;  // clientTerm if that is longer
+
   uint32_t connectionsMax = 1024;
   uint32_t sessionsMax = 4096;
 

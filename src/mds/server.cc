@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "mds/mds_rpc.h"
+#include "mds/peer_stream.h"
 #include "trainfs/logging.h"
 
 namespace trainfs::mds {
@@ -32,6 +33,8 @@ std::string peerHost(kj::AsyncIoStream& stream) {
   return name;
 }
 
+constexpr kj::Duration kTellRefusalsEvery = 10 * kj::SECONDS;
+
 // A peer whose machine is gone never closes its connection: the kernel finds out. (kj has set
 // TCP_NODELAY.)
 void keepAlive(kj::AsyncIoStream& stream) {
@@ -47,14 +50,26 @@ void keepAlive(kj::AsyncIoStream& stream) {
 }  // namespace
 
 struct Server::Connection {
-  Connection(kj::Own<kj::AsyncIoStream> given, std::shared_ptr<Core> core)
+  Connection(kj::Own<kj::AsyncIoStream> given, std::shared_ptr<Core> core, kj::Timer& timer,
+             PeerStream::Patience patience)
       : peer(peerHost(*given)),
         stream(kj::mv(given)),
-        network(*stream, capnp::rpc::twoparty::Side::SERVER),
-        system(capnp::makeRpcServer(network, makeMdsRpc(std::move(core), peer))) {}
+        messages(*stream, timer, patience),
+        network(messages, capnp::rpc::twoparty::Side::SERVER),
+        system(capnp::makeRpcServer(network, makeMdsRpc(std::move(core), peer))) {
+    // Calls that wait for their answers; a list of open files is the largest.
+    system.setFlowLimit(kMessageBytesMax / sizeof(capnp::word));
+  }
+
+  // Until the connection is over; an exception says why, if the peer is to blame.
+  kj::Promise<void> run() {
+    co_await network.onDisconnect().exclusiveJoin(messages.watch(network));
+    KJ_IF_MAYBE (failure, messages.failure()) kj::throwFatalException(kj::cp(*failure));
+  }
 
   std::string peer;
   kj::Own<kj::AsyncIoStream> stream;
+  PeerStream messages;
   capnp::TwoPartyVatNetwork network;
   capnp::RpcSystem<capnp::rpc::twoparty::VatId> system;
 };
@@ -95,13 +110,21 @@ kj::Promise<void> Server::acceptForever() {
       co_await timer_.afterDelay(core_->options.retryDelay);
       continue;
     }
-    if (connections_ >= core_->options.connectionsMax) {
-      spdlog::warn("refused a connection of {}: there are {} already", peerHost(*stream),
-                   connections_);
-      continue;
-    }
-    tasks_.add(serve(kj::mv(stream)));
+    if (connections_ < core_->options.connectionsMax)
+      tasks_.add(serve(kj::mv(stream)));
+    else
+      noteRefusal(*stream);
   }
+}
+
+// One line for as many as come at once.
+void Server::noteRefusal(kj::AsyncIoStream& stream) {
+  ++refusals_;
+  if (timer_.now() < nextRefusalTold_) return;
+  spdlog::warn("refused {} connections, the last one of {}: there are {} already, the most allowed",
+               refusals_, peerHost(stream), connections_);
+  nextRefusalTold_ = timer_.now() + kTellRefusalsEvery;
+  refusals_ = 0;
 }
 
 kj::Promise<void> Server::serve(kj::Own<kj::AsyncIoStream> stream) {
@@ -110,11 +133,15 @@ kj::Promise<void> Server::serve(kj::Own<kj::AsyncIoStream> stream) {
   std::string peer;
   try {
     keepAlive(*stream);
-    Connection connection(kj::mv(stream), core_);
+    auto& options = core_->options;
+    // Every peer has something to say several times in a term.
+    PeerStream::Patience patience{options.greetingMax,
+                                  kj::max(options.idleMax, options.clientTerm)};
+    Connection connection(kj::mv(stream), core_, timer_, patience);
     peer = connection.peer;
-    co_await connection.network.onDisconnect();
+    co_await connection.run();
   } catch (const kj::Exception& e) {
-    spdlog::warn("the connection of {} broke: {}", peer, e.getDescription().cStr());
+    spdlog::warn("the connection of {} is closed: {}", peer, e.getDescription().cStr());
   }
 }
 

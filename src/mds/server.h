@@ -27,12 +27,15 @@ class Server final : private kj::TaskSet::ErrorHandler {
   struct Connection;
   kj::Promise<void> acceptForever();
   kj::Promise<void> serve(kj::Own<kj::AsyncIoStream> stream);
+  void noteRefusal(kj::AsyncIoStream& stream);
   void taskFailed(kj::Exception&& exception) override;
 
   kj::Own<kj::ConnectionReceiver> listener_;
   kj::Timer& timer_;
   std::shared_ptr<Core> core_;
   uint32_t connections_ = 0;
+  uint32_t refusals_ = 0;  // not told yet
+  kj::TimePoint nextRefusalTold_ = kj::origin<kj::TimePoint>();
   kj::Promise<void> accepting_;
   kj::TaskSet tasks_;
 };

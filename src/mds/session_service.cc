@@ -66,8 +66,8 @@ kj::Promise<OpenedSession> SessionService::open(std::string clientName,
 
   // From here on it happens, whether the client still waits or not: the log cannot be asked to
   // forget.
-  auto admitted = admit(kj::mv(newcomer), std::move(clientName), std::move(opens), kj::mv(callback))
-                      .fork();
+  auto admitted =
+      admit(kj::mv(newcomer), std::move(clientName), std::move(opens), kj::mv(callback)).fork();
   parts_.tasks.add(admitted.addBranch().ignoreResult().catch_([](kj::Exception&&) {}));
   co_return co_await admitted.addBranch();
 }
@@ -195,8 +195,10 @@ kj::Promise<void> SessionService::recall(std::shared_ptr<Session> holder,
     auto answer = co_await callback.recallRequest().send();
     if (holder->attachment != attachment || holder->ending) co_return;
     // An open that was told meanwhile may be missing from the list, so nothing is taken away.
-    bool fits = true;
-    for (auto& file : decodeOpens(answer.getOpens())) fits &= parts_.sessions.opened(*holder, file);
+    bool fits = answer.getOpens().size() <= kOpensPerSessionMax;
+    if (fits)
+      for (auto& file : decodeOpens(answer.getOpens()))
+        fits &= parts_.sessions.opened(*holder, file);
     if (!fits) {
       evict(holder, "it has too many files open");
       co_return;

@@ -42,7 +42,7 @@ class SessionService {
   // Waits while another client gives up what it caches, at most until that one's term is over. The
   // promise may be dropped.
   kj::Promise<OpenedSession> open(std::string clientName, std::vector<OpenedFile> opens,
-                                    rpc::ClientCallback::Client callback);
+                                  rpc::ClientCallback::Client callback);
   kj::Promise<OpenedSession> resume(SessionId id, uint32_t epoch, std::vector<OpenedFile> opens,
                                     rpc::ClientCallback::Client callback);
 
@@ -65,7 +65,7 @@ class SessionService {
  private:
   class Newcomer;
   kj::Promise<OpenedSession> admit(kj::Own<Newcomer> newcomer, std::string clientName,
-                                     std::vector<OpenedFile> opens,
+                                   std::vector<OpenedFile> opens,
                                    rpc::ClientCallback::Client callback);
   kj::Promise<void> takeBack(std::shared_ptr<Session> holder);
   kj::Promise<void> recall(std::shared_ptr<Session> holder, rpc::ClientCallback::Client callback);

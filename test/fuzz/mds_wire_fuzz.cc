@@ -43,7 +43,7 @@ std::vector<std::string> fuzz::seeds() {
   ClusterMap map{.version = 7, .fsname = "trainfs"};
   map.osts = {{.index = 1, .uuid = "u", .host = "oss1", .ports = {7180, 7181}, .chainVersion = 1}};
   mds::DirPage page;
-  page.entries = {{"name", 1 << 20, someNode()}};
+  page.entries.push_back({.name = "name", .cookie = 1 << 20, .inode = {5}, .node = someNode()});
   return {
       operation(client::CreateOp{.parent = {1}, .name = "file", .mode = 0100644, .target = "t"}),
       operation(LinkOp{{5}, {1}, "link"}),

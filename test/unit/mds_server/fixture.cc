@@ -1,5 +1,6 @@
 #include "fixture.h"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <catch2/catch_test_macros.hpp>
@@ -288,7 +289,11 @@ Fixture::~Fixture() {
 void Fixture::start() {
   auto address = io.provider->getNetwork().parseAddress("127.0.0.1", 0).wait(io.waitScope);
   log = kj::heap<LmdbLog>(store);
-  server = kj::heap<Server>(store, *log, timer, address->listen(), options);
+  auto listener = address->listen();
+  // So that a test can see when the server has stopped reading.
+  int few = 256 * 1024;
+  listener->setsockopt(SOL_SOCKET, SO_RCVBUF, &few, sizeof few);
+  server = kj::heap<Server>(store, *log, timer, kj::mv(listener), options);
 }
 
 void Fixture::stop() {
