@@ -80,6 +80,7 @@ std::string xattrKey(InodeId inode, std::string_view name) {
   return xattrPrefix(inode).append(name);
 }
 std::string_view xattrName(std::string_view key) {
+  KJ_REQUIRE(key.size() > 1 + 8, "extended attribute with a damaged key", key.size());
   return key.substr(9);
 }
 
