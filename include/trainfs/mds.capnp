@@ -110,6 +110,22 @@ interface Session {
 
   map @13 () -> (map :ClusterMap);
   # The present cluster map, for a client that met a stale chain before mapChanged came.
+
+  names @14 (inode :UInt64, root :UInt64, after :NameCursor)
+      -> (error :UInt16, names :List(InodeName), end :Bool, next :NameCursor);
+  # The names of an inode below the directory `root`, page by page: all zero at first, then `next` of the page
+  # before. A page may be empty before the end. ESTALE: no such inode, or it has no names any more.
+}
+
+struct NameCursor {
+  parent @0 :UInt64;
+  place @1 :UInt64;
+}
+
+struct InodeName {
+  parent @0 :UInt64;       # 0: this is `root` itself
+  name @1 :Text;
+  path @2 :Text;           # from `root`, beginning with "/"; empty: longer than 16 KiB
 }
 
 struct Identity {

@@ -219,6 +219,18 @@ class KjMdsClient final : public MdsClient {
         },
         std::move(answer));
   }
+  void names(InodeId inode, InodeId root, NameCursor after, Answer<NamesPage> answer) override {
+    ask<NamesPage>(
+        [=](rpc::Session::Client& session) {
+          auto request = session.namesRequest();
+          request.setInode(inode.value);
+          request.setRoot(root.value);
+          request.initAfter().setParent(after.parent);
+          request.getAfter().setPlace(after.place);
+          return request.send();
+        },
+        [](auto& response) { return decodeNames(response); }, std::move(answer));
+  }
   void statfs(Answer<FsStats> answer) override {
     ask<FsStats>([](rpc::Session::Client& session) { return session.statfsRequest().send(); },
                  [](auto& response) { return decodeStats(response.getStats()); },

@@ -22,6 +22,7 @@
 #include "trainfs/changes.h"
 #include "trainfs/cluster_map.h"
 #include "trainfs/config.h"
+#include "trainfs/inode_names.h"
 #include "trainfs/result.h"
 #include "trainfs/types.h"
 
@@ -150,6 +151,8 @@ class MdsClient {
   virtual void readlink(InodeId inode, Answer<std::string> answer) = 0;
   virtual void getxattr(InodeId inode, std::string name, Answer<std::string> answer) = 0;
   virtual void listxattr(InodeId inode, Answer<std::vector<std::string>> answer) = 0;
+  // A page of the inode's names below `root`, after `after`.
+  virtual void names(InodeId inode, InodeId root, NameCursor after, Answer<NamesPage> answer) = 0;
   virtual void statfs(Answer<FsStats> answer) = 0;
   virtual void open(InodeId inode, bool writing, Answer<Node> answer) = 0;
   virtual void release(InodeId inode, Answer<Done> answer) = 0;

@@ -157,6 +157,16 @@ DirPage decodePage(capnp::List<rpc::Entry>::Reader entries, bool end) {
   return page;
 }
 
+NamesPage decodeNames(rpc::Session::NamesResults::Reader reader) {
+  auto next = reader.getNext();
+  NamesPage page{
+      .names = {}, .end = reader.getEnd(), .next = {next.getParent(), next.getPlace()}};
+  for (auto name : reader.getNames())
+    page.names.push_back(
+        {{name.getParent()}, toString(name.getName()), toString(name.getPath())});
+  return page;
+}
+
 ClusterMap decodeMap(rpc::ClusterMap::Reader reader) {
   ClusterMap map{
       .version = reader.getVersion(), .fsname = toString(reader.getFsname()), .osts = {}};

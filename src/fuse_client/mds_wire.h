@@ -11,6 +11,7 @@
 namespace trainfs::client {
 
 Node decodeNode(rpc::Node::Reader reader);
+NamesPage decodeNames(rpc::Session::NamesResults::Reader reader);
 DirPage decodePage(capnp::List<rpc::Entry>::Reader entries, bool end);
 ClusterMap decodeMap(rpc::ClusterMap::Reader reader);
 FsStats decodeStats(rpc::FsStats::Reader reader);

@@ -9,6 +9,7 @@ namespace trainfs::mds {
 namespace {
 
 constexpr size_t kEntryHeadBytes = 1 + 8 + 6 + 2;
+constexpr size_t kLinkKeyBytes = 1 + 8 + 8 + 6 + 2;
 
 template <std::unsigned_integral T>
 void appendBigEndian(std::string& key, T value, size_t bytes = sizeof(T)) {
@@ -71,6 +72,27 @@ ParsedEntryKey parseEntryKey(std::string_view key) {
   return {
       {readBigEndian(key.substr(9, 6)), static_cast<uint16_t>(readBigEndian(key.substr(15, 2)))},
       key.substr(kEntryHeadBytes)};
+}
+
+NamePlace placeOfEntry(std::string_view entryKey) {
+  return {{readBigEndian(entryKey.substr(1, 8))}, parseEntryKey(entryKey).place};
+}
+
+std::string linksPrefix(InodeId inode) {
+  return tagged("L", inode.value);
+}
+std::string linkKey(InodeId inode, const NamePlace& at) {
+  auto key = linksPrefix(inode);
+  appendBigEndian(key, at.parent.value);
+  appendBigEndian(key, at.place.hash, 6);
+  appendBigEndian(key, at.place.ordinal);
+  return key;
+}
+NamePlace placeOfLink(std::string_view key) {
+  KJ_REQUIRE(key.size() == kLinkKeyBytes, "hard link with a damaged key", key.size());
+  return {{readBigEndian(key.substr(9, 8))},
+          {readBigEndian(key.substr(17, 6)),
+           static_cast<uint16_t>(readBigEndian(key.substr(23, 2)))}};
 }
 
 std::string xattrPrefix(InodeId inode) {

@@ -2,6 +2,7 @@
 // the reasons: docs/format-mdt.md. At most 9 + 8 + 255 bytes; LMDB takes 511.
 //   'I' inode                            inode record
 //   'D' directory hash:48 ordinal:16 name    entry record; readdir is a scan
+//   'L' inode directory hash:48 ordinal:16   a further name of a file (hard link)
 //   'X' inode name                       extended attribute
 //   'O' 'i' inode session, 'O' 's' session inode    hold on an orphan, both ways round
 //   'W' 'i' inode session, 'W' 's' session inode    write mark, both ways round
@@ -51,6 +52,19 @@ struct ParsedEntryKey {
   std::string_view name;  // into the key
 };
 ParsedEntryKey parseEntryKey(std::string_view key);
+
+// The entry that names an inode: which directory it is in, and where.
+struct NamePlace {
+  InodeId parent;
+  EntryPlace place;
+};
+NamePlace placeOfEntry(std::string_view entryKey);
+
+// ---- hard links: where a file is named besides the name in its record ----
+
+std::string linksPrefix(InodeId inode);
+std::string linkKey(InodeId inode, const NamePlace& at);
+NamePlace placeOfLink(std::string_view key);
 
 // ---- extended attributes ----
 

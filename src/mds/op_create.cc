@@ -7,6 +7,7 @@
 
 #include "mds/directory.h"
 #include "mds/inodes.h"
+#include "mds/names.h"
 #include "mds/op_run.h"
 #include "striping/layout.h"
 #include "striping/layout_record.h"
@@ -96,7 +97,6 @@ InodeRecord newInode(const CreateOp& op, const Command& command, const InodeReco
   if (record.isDirectory()) {
     attributes.links = 2;
     attributes.sizeBytes = attributes.usedBytes = kDirectoryBytes;
-    record.parent = op.parent;
     record.hashSeed =
         XXH3_64bits_withSeed(&op.newInode.value, sizeof op.newInode.value, parent.hashSeed);
     // Root's default reaches everybody without one, so it is not copied: as Lustre.
@@ -129,6 +129,7 @@ Result<Outcome> run(const CreateOp& op, const Command& command, Txn& txn) {
   if (record.isDirectory()) parent->attributes.links++;
   touchDirectory(*parent, command.now);
   txn.put(*key, encodeEntry(entryFor(record)));
+  addName(txn, record, *key);
   putInode(txn, record);
   putInode(txn, *parent);
   if (record.isRegular() && op.writing && command.session.value != 0)

@@ -1,6 +1,7 @@
 // link(2): a second name for a file. Linux vfs_link() and POSIX.1-2017 link() for the errors.
 #include "mds/directory.h"
 #include "mds/inodes.h"
+#include "mds/names.h"
 #include "mds/op_run.h"
 
 namespace trainfs::mds {
@@ -22,6 +23,7 @@ Result<Outcome> run(const LinkOp& op, const Command& command, Txn& txn) {
   record->attributes.ctime = command.now;
   touchDirectory(*parent, command.now);
   txn.put(*key, encodeEntry(entryFor(*record)));
+  addName(txn, *record, *key);
   putInode(txn, *record);
   putInode(txn, *parent);
   return Outcome{.inode = op.inode};

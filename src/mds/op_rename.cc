@@ -4,6 +4,7 @@
 
 #include "mds/directory.h"
 #include "mds/inodes.h"
+#include "mds/names.h"
 #include "mds/op_run.h"
 
 namespace trainfs::mds {
@@ -109,10 +110,10 @@ Status checkLinks(const RenameOp& op, Rename& rename) {
   return Done{};
 }
 
-void reparent(InodeRecord& directory, InodeRecord& from, InodeRecord& to) {
+// The ".." of a directory that moves is a link of its parent.
+void moveParentLink(InodeRecord& from, InodeRecord& to) {
   from.attributes.links--;
   to.attributes.links++;
-  directory.parent = to.attributes.inode;
 }
 
 void putDirectories(Txn& txn, Rename& rename, Time now) {
@@ -125,27 +126,31 @@ void putDirectories(Txn& txn, Rename& rename, Time now) {
 void exchange(Txn& txn, Rename& rename, Time now) {
   auto& other = *rename.replaced;
   if (!rename.oneDirectory) {
-    if (rename.moved.isDirectory()) reparent(rename.moved, rename.from, rename.to);
-    if (other.isDirectory()) reparent(other, rename.to, rename.from);
+    if (rename.moved.isDirectory()) moveParentLink(rename.from, rename.to);
+    if (other.isDirectory()) moveParentLink(rename.to, rename.from);
   }
   rename.moved.attributes.ctime = other.attributes.ctime = now;
   txn.put(rename.source.key, encodeEntry(rename.target->record));
   txn.put(rename.target->key, encodeEntry(rename.source.record));
+  moveName(txn, rename.moved, rename.source.key, rename.target->key);
+  moveName(txn, other, rename.target->key, rename.source.key);
   putInode(txn, rename.moved);
   putInode(txn, other);
   putDirectories(txn, rename, now);
 }
 
 void move(Txn& txn, Rename& rename, const Holders& holders, Time now) {
-  if (rename.moved.isDirectory() && !rename.oneDirectory)
-    reparent(rename.moved, rename.from, rename.to);
+  if (rename.moved.isDirectory() && !rename.oneDirectory) moveParentLink(rename.from, rename.to);
   if (rename.replaced && rename.replaced->isDirectory()) rename.toDirectory().attributes.links--;
   rename.moved.attributes.ctime = now;
   txn.erase(rename.source.key);
   txn.put(rename.newKey, encodeEntry(rename.source.record));
+  moveName(txn, rename.moved, rename.source.key, rename.newKey);
   putInode(txn, rename.moved);
   putDirectories(txn, rename, now);
-  if (rename.replaced) dropLink(txn, *std::move(rename.replaced), holders, now);
+  if (!rename.replaced) return;
+  dropName(txn, *rename.replaced, rename.newKey);
+  dropLink(txn, *std::move(rename.replaced), holders, now);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // rmdir(2). A directory that somebody has open stays, without links, until it is released.
 #include "mds/directory.h"
 #include "mds/inodes.h"
+#include "mds/names.h"
 #include "mds/op_run.h"
 
 namespace trainfs::mds {
@@ -17,6 +18,7 @@ Result<Outcome> run(const RmdirOp& op, const Command& command, Txn& txn) {
   if (!isEmpty(txn, inode)) return Errno(ENOTEMPTY);
 
   txn.erase(entry->key);
+  dropName(txn, *record, entry->key);
   parent->attributes.links--;
   touchDirectory(*parent, command.now);
   putInode(txn, *parent);

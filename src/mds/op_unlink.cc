@@ -1,6 +1,7 @@
 // unlink(2). EISDIR for a directory as Linux has it (POSIX: EPERM).
 #include "mds/directory.h"
 #include "mds/inodes.h"
+#include "mds/names.h"
 #include "mds/op_run.h"
 
 namespace trainfs::mds {
@@ -17,6 +18,7 @@ Result<Outcome> run(const UnlinkOp& op, const Command& command, Txn& txn) {
   if (record->isDirectory()) return Errno(EISDIR);
 
   txn.erase(entry->key);
+  dropName(txn, *record, entry->key);
   touchDirectory(*parent, command.now);
   putInode(txn, *parent);
   bool kept = dropLink(txn, *std::move(record), op.holders, command.now);

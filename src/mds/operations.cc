@@ -212,6 +212,10 @@ Result<std::vector<std::string>> Operations::listxattr(InodeId inode) {
   return mds::listxattr(*parts_.store.snapshot(), inode);
 }
 
+Result<NamesPage> Operations::names(InodeId inode, InodeId root, NameCursor after) {
+  return namesOf(*parts_.store.snapshot(), inode, root, after);
+}
+
 bool Operations::writtenByOthers(const View& view, const Session& session, const Node& node) {
   if (!S_ISREG(node.attributes.mode)) return false;
   if (parts_.sessions.size() == 1 && !parts_.recovery.pending()) return false;

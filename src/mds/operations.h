@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mds/names.h"
 #include "mds/names_in_flight.h"
 #include "mds/own_commands.h"
 #include "mds/reaper.h"
@@ -61,6 +62,7 @@ class Operations {
   Result<std::string> readlink(InodeId inode);
   Result<std::string> getxattr(InodeId inode, std::string_view name);
   Result<std::vector<std::string>> listxattr(InodeId inode);
+  Result<NamesPage> names(InodeId inode, InodeId root, NameCursor after);
 
  private:
   // Fills in what the leader chooses, and enters the names it will change in `hold`.

@@ -10,18 +10,19 @@
 namespace trainfs::mds {
 namespace {
 
-constexpr uint8_t kInodeVersion = 1;
+constexpr uint8_t kInodeVersion = 2, kInodeVersionOldest = 2;
 constexpr uint8_t kSlotVersion = 1;
 constexpr uint8_t kSessionVersion = 1;
 constexpr uint8_t kOstVersion = 1;
 
 constexpr size_t kRecordTextBytesMax = 256 * kKiB;  // a layout of kStripesMax stripes needs 32 KiB
 
-void requireVersion(Reader& reader, uint8_t known, const char* what, uint64_t id) {
+void requireVersion(Reader& reader, uint8_t known, const char* what, uint64_t id,
+                    uint8_t oldest = 1) {
   auto version = reader.get<uint8_t>();
   KJ_REQUIRE(version <= known, "record of a newer version than this program knows", what, id,
              version, known);
-  KJ_REQUIRE(version != 0, "damaged record: no version", what, id);
+  KJ_REQUIRE(version >= oldest, "damaged record: no version that there is", what, id, version);
 }
 
 void putTime(Writer& writer, Time time) {
@@ -48,7 +49,7 @@ std::string encodeInode(const InodeRecord& record) {
   writer.put(kInodeVersion).put(a.mode).put(a.uid).put(a.gid).put(a.links);
   writer.put(a.sizeBytes).put(a.usedBytes).put(a.device).put(a.flags);
   for (Time time : {a.atime, a.mtime, a.ctime, a.btime}) putTime(writer, time);
-  writer.put(record.parent.value).put(record.hashSeed);
+  writer.put(record.parent.value).put(record.place).put(record.hashSeed);
   writer.putString(record.target).putString(record.layout);
   return writer.take();
 }
@@ -58,7 +59,7 @@ InodeRecord decodeInode(InodeId inode, std::string_view bytes) {
   auto& a = record.attributes;
   a.inode = inode;
   Reader reader(bytes);
-  requireVersion(reader, kInodeVersion, "inode", inode.value);
+  requireVersion(reader, kInodeVersion, "inode", inode.value, kInodeVersionOldest);
   a.mode = reader.get<uint32_t>();
   a.uid = reader.get<uint32_t>();
   a.gid = reader.get<uint32_t>();
@@ -69,6 +70,7 @@ InodeRecord decodeInode(InodeId inode, std::string_view bytes) {
   a.flags = reader.get<uint32_t>();
   for (Time* time : {&a.atime, &a.mtime, &a.ctime, &a.btime}) *time = getTime(reader);
   record.parent = {reader.get<uint64_t>()};
+  record.place = reader.get<uint64_t>();
   record.hashSeed = reader.get<uint64_t>();
   record.target = reader.getString(kSymlinkBytesMax);
   record.layout = reader.getString(kRecordTextBytesMax);
@@ -175,6 +177,10 @@ void requireFormat(const View& view, std::string_view where) {
              "the metadata target has a newer format than this program knows", std::string(where),
              version, kFormatVersion);
   KJ_REQUIRE(version != 0, "damaged metadata target: format version 0", std::string(where));
+  KJ_REQUIRE(version >= kFormatVersionOldest,
+             "the metadata target was made by an earlier trainfs, whose format this program does "
+             "not read: copy its files with that one, and make the target anew with mkfs.trainfs",
+             std::string(where), version, kFormatVersionOldest);
 }
 
 }  // namespace trainfs::mds

@@ -15,7 +15,9 @@ namespace trainfs::mds {
 
 // Of the whole store, under kFormatVersionKey. Entries, holds, marks and counters carry no version
 // of their own; records that will grow fields do.
-inline constexpr uint32_t kFormatVersion = 1;
+inline constexpr uint32_t kFormatVersion = 2;
+// Version 1 did not know the way from an inode to its names.
+inline constexpr uint32_t kFormatVersionOldest = 2;
 
 inline constexpr uint32_t kNanosecondsPerSecond = 1'000'000'000;
 inline constexpr size_t kClientNameBytesMax = 1024;
@@ -27,7 +29,10 @@ inline constexpr uint64_t kDirectoryBytes = 4096;
 
 struct InodeRecord {
   Attributes attributes;
-  InodeId parent;         // directories: the directory that has them. Root: itself
+  // Where the inode is named first: the directory, and the cookie of the entry's place in it. Kept by
+  // names.h. No inode: it has no names any more. Root: itself, 0.
+  InodeId parent;
+  uint64_t place = 0;
   uint64_t hashSeed = 0;  // directories: of nameHash
   std::string target;     // symlinks
   // A layout record: of a regular file, or a directory's own default; empty: none. Kept encoded,

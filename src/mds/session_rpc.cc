@@ -30,6 +30,7 @@ class SessionRpc final : public rpc::Session::Server {
   kj::Promise<void> statfs(StatfsContext context) override;
   kj::Promise<void> renew(RenewContext context) override;
   kj::Promise<void> map(MapContext context) override;
+  kj::Promise<void> names(NamesContext context) override;
 
  private:
   // Counts a request of the session while it is worked on.
@@ -171,6 +172,18 @@ kj::Promise<void> SessionRpc::listxattr(ListxattrContext context) {
   if (!names) return kj::READY_NOW;
   auto list = results.initNames(names->size());
   for (size_t i = 0; i < names->size(); ++i) list.set(i, (*names)[i].c_str());
+  return kj::READY_NOW;
+}
+
+kj::Promise<void> SessionRpc::names(NamesContext context) {
+  requireLive();
+  auto params = context.getParams();
+  auto after = params.getAfter();
+  auto page = core_->operations.names({params.getInode()}, {params.getRoot()},
+                                      {after.getParent(), after.getPlace()});
+  auto results = context.getResults();
+  results.setError(page.errnoOrZero());
+  if (page) encode(*page, results);
   return kj::READY_NOW;
 }
 

@@ -193,6 +193,19 @@ void encode(const DirPage& in, capnp::List<rpc::Entry>::Builder out) {
   }
 }
 
+void encode(const NamesPage& in, rpc::Session::NamesResults::Builder out) {
+  auto names = out.initNames(in.names.size());
+  for (size_t i = 0; i < in.names.size(); ++i) {
+    auto& name = in.names[i];
+    names[i].setParent(name.parent.value);
+    names[i].setName(kj::StringPtr(name.name.c_str(), name.name.size()));
+    names[i].setPath(kj::StringPtr(name.path.c_str(), name.path.size()));
+  }
+  out.setEnd(in.end);
+  out.initNext().setParent(in.next.parent);
+  out.getNext().setPlace(in.next.place);
+}
+
 void encode(const ClusterMap& in, rpc::ClusterMap::Builder out) {
   out.setVersion(in.version);
   out.setFsname(in.fsname.c_str());

@@ -8,6 +8,7 @@
 #include "mds.capnp.h"
 #include "mds/cluster_map.h"
 #include "mds/command.h"
+#include "mds/names.h"
 #include "mds/namespace.h"
 #include "mds/session_table.h"
 #include "trainfs/result.h"
@@ -41,6 +42,7 @@ OstStats decode(rpc::OstStats::Reader in);
 
 void encode(const Node& in, rpc::Node::Builder out);
 void encode(const DirPage& in, capnp::List<rpc::Entry>::Builder out);
+void encode(const NamesPage& in, rpc::Session::NamesResults::Builder out);
 void encode(const ClusterMap& in, rpc::ClusterMap::Builder out);
 
 // Views into a message; what they point into lives as long as the request.

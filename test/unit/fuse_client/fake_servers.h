@@ -83,6 +83,7 @@ class FakeMds final : public MdsClient {
   void readlink(InodeId, Answer<std::string>) override {}
   void getxattr(InodeId, std::string, Answer<std::string>) override {}
   void listxattr(InodeId, Answer<std::vector<std::string>>) override {}
+  void names(InodeId, InodeId, NameCursor, Answer<NamesPage>) override {}
   void statfs(Answer<FsStats>) override {}
 
  private:

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "fixture.h"
+#include "mds/names.h"
 #include "reference_model.h"
 #include "store_check.h"
 
@@ -127,6 +128,32 @@ class CommandSource {
   const ReferenceModel& model_;
 };
 
+// (parent, name) of every inode, from the entries of the model.
+using Names = std::map<InodeId, std::set<std::pair<InodeId, std::string>>>;
+Names namesIn(const ReferenceModel& model) {
+  Names names;
+  for (auto& [directory, node] : model.nodes())
+    for (auto& [name, inode] : node.entries) names[inode].emplace(directory, name);
+  return names;
+}
+
+void requireSameNames(const View& view, InodeId inode, const Names& expected) {
+  auto page = namesOf(view, inode, kRootInode, {});
+  auto known = expected.find(inode);
+  if (known == expected.end()) {
+    REQUIRE(page.errnoOrZero() == (inode == kRootInode ? 0 : ESTALE));
+    return;
+  }
+  REQUIRE(page.ok());
+  REQUIRE(page->end);
+  std::set<std::pair<InodeId, std::string>> found;
+  for (auto& name : page->names) {
+    found.emplace(name.parent, name.name);
+    REQUIRE(name.path.ends_with("/" + name.name));
+  }
+  REQUIRE(found == known->second);
+}
+
 void requireSameNode(const View& view, InodeId inode, const ReferenceModel& model) {
   const auto& expected = model.nodes().at(inode);
   auto node = loadNode(view, inode);
@@ -150,7 +177,11 @@ void requireSameNode(const View& view, InodeId inode, const ReferenceModel& mode
 
 void requireSameTree(const View& view, const ReferenceModel& model) {
   REQUIRE(problemsOf(view) == std::vector<std::string>{});
-  for (auto& [inode, node] : model.nodes()) requireSameNode(view, inode, model);
+  auto names = namesIn(model);
+  for (auto& [inode, node] : model.nodes()) {
+    requireSameNode(view, inode, model);
+    requireSameNames(view, inode, names);
+  }
   size_t inodes = 0;
   view.scan("I", "I", [&](std::string_view, std::string_view) { return ++inodes; });
   REQUIRE(inodes == model.nodes().size());

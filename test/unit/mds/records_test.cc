@@ -14,6 +14,7 @@ InodeRecord sampleInode() {
   record.attributes.sizeBytes = uint64_t{1} << 62;
   record.attributes.atime = {-5, 999'999'999};
   record.parent = {6};
+  record.place = 8;
   record.hashSeed = 5;
   record.target = "target";
   record.layout = striping::encodeLayout(placedLayout());
@@ -53,6 +54,9 @@ TEST_CASE("keys give back what they were made of", "[mds]") {
   CHECK(relatedId(byInodeKey(Relation::kWriter, {8}, {9})) == 9);
   CHECK(sessionOfKey(sessionKey({5})) == SessionId{5});
   CHECK(inodeOfGarbageKey(garbageKey({5}, 1)) == InodeId{5});
+  auto link = placeOfLink(linkKey({5}, placeOfEntry(key)));
+  CHECK(link.parent == InodeId{3});
+  CHECK(link.place.cookie() == kCookieMax);
   CHECK(xattrName(xattrKey({5}, "user.a")) == "user.a");
   for (uint64_t seed : {0u, 1u, 2u}) CHECK(nameHash(seed, "name") < uint64_t{1} << 48);
   CHECK(nameHash(1, "name") != nameHash(2, "name"));
@@ -63,6 +67,7 @@ TEST_CASE("records come back as they were", "[mds]") {
   auto decoded = decodeInode({7}, encodeInode(record));
   CHECK(decoded.attributes == record.attributes);
   CHECK(decoded.parent == record.parent);
+  CHECK(decoded.place == record.place);
   CHECK(decoded.hashSeed == record.hashSeed);
   CHECK(decoded.target == record.target);
   CHECK(decodeLayoutOf(decoded) == placedLayout());
@@ -81,12 +86,15 @@ TEST_CASE("damaged records are refused", "[mds]") {
                          [](auto bytes) { decodeOst(bytes); });
   requireDamageIsRefused(encodeNumber(5), [](auto bytes) { decodeNumber("key", bytes); });
   auto newer = encodeInode(sampleInode());
-  newer[0] = 2;
-  CHECK_THROWS_AS(decodeInode({7}, newer), kj::Exception);
+  for (char version : {0, 1, 3}) {
+    newer[0] = version;
+    CHECK_THROWS_AS(decodeInode({7}, newer), kj::Exception);
+  }
   auto record = sampleInode();
   record.layout = "garbage";
   CHECK_THROWS_AS(decodeLayoutOf(record), kj::Exception);
   CHECK_THROWS_AS(parseEntryKey("D"), kj::Exception);
+  CHECK_THROWS_AS(placeOfLink("L"), kj::Exception);
 }
 
 }  // namespace trainfs::mds

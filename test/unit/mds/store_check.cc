@@ -37,6 +37,8 @@ class StoreCheck {
         return visitInode(key, value);
       case 'D':
         return visitEntry(key, value);
+      case 'L':
+        return visitLink(key);
       case 'X':
         return requireInode("xattr of a missing inode", idAt(key, 1));
       case 'O':
@@ -76,9 +78,29 @@ class StoreCheck {
       problem("entry of wrong type", entry.inode.value);
     if (!names_.emplace(directory, name).second) problem("name twice", directory.value);
     entries_[entry.inode]++;
+    bool first = child->parent == directory && child->place == place.cookie();
+    bool further = view_.get(linkKey(entry.inode, {directory, place})).has_value();
+    if (first == further) problem(first ? "name known twice" : "name unknown", entry.inode.value);
     if (!child->isDirectory()) return;
     subdirectories_[directory]++;
-    if (child->parent != directory) problem("directory with another parent", entry.inode.value);
+    if (!first) problem("directory with another parent", entry.inode.value);
+  }
+
+  // That every entry is known is seen there; here, that nothing else is.
+  void visitLink(std::string_view key) {
+    InodeId inode{idAt(key, 1)};
+    auto record = findInode(view_, inode);
+    if (!record || record->isDirectory()) problem("hard link of no file", inode.value);
+    requireEntry(placeOfLink(key), inode);
+  }
+
+  void requireEntry(const NamePlace& at, InodeId inode) {
+    auto prefix = entryPlaceKey(at.parent, at.place);
+    bool found = false;
+    view_.scan(prefix, prefix, [&](std::string_view, std::string_view value) {
+      return found = decodeEntry(value).inode == inode;
+    });
+    if (!found) problem("name that is none", inode.value);
   }
 
   void visitRelation(std::string_view key) {
@@ -119,6 +141,9 @@ class StoreCheck {
       expected = named == 1 || inode == kRootInode ? 2 + subdirectories_[inode] : 0;
     }
     if (attributes.links != expected) problem("wrong link count", inode.value);
+    if (expected == 0 && record.parent != kNoInode) problem("removed, with a name", inode.value);
+    if (expected != 0 && inode != kRootInode)
+      requireEntry({record.parent, EntryPlace::fromCookie(record.place)}, inode);
     if (expected == 0 && sessionsOf(view_, Relation::kOrphan, inode).empty())
       problem("leaked inode", inode.value);
   }
