@@ -1,7 +1,7 @@
 # Programs that lean on POSIX: git, SQLite, a C project, tar, rsync, and fio with verification; with FUSE over
 # io_uring and without. REAL_PROGRAMS_SCALE (1) makes them work more.
 . "$ROOT/test/cluster/lib.sh"
-. "$ROOT/test/clients/programs.sh"
+. "$ROOT/test/lib/programs.sh"
 missing=$(programs_missing)
 [ -z "$missing" ] || skip "there is no" $missing
 scale=${REAL_PROGRAMS_SCALE:-1}

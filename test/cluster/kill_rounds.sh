@@ -1,7 +1,7 @@
 # kill -9 of the client, the MDS, an OSS at random moments while programs run: what was answered is there, nothing hangs.
 # The short form of test/long/kill_rounds.py: KILL_ROUNDS (5) rounds.
 . "$ROOT/test/cluster/lib.sh"
-. "$ROOT/test/clients/programs.sh"
+. "$ROOT/test/lib/programs.sh"
 missing=$(programs_missing)
 [ -z "$missing" ] || skip "there is no" $missing
 [ -e /dev/fuse ] || skip "there is no /dev/fuse"

@@ -3,7 +3,7 @@
 
   ROOT=CHECKOUT TRAINFS_BUILD=BUILD kill_rounds.py DIR [--rounds N] [--seed S] [--osts N] [--victims LIST] [-o OPTIONS]
 
-Each round starts some of the programs of test/clients/programs.sh and three ledgers, kills one process of the cluster
+Each round starts some of the programs of test/lib/programs.sh and three ledgers, kills one process of the cluster
 in DIR at a random moment, and starts it again. Whoever lives on has to come to a good end, nothing may hang, and what a
 ledger was answered, written or fsynced or changed in names, has to be there, on a fresh mount. After the last round
 the cluster goes down and leaves nothing. The short form is test/cluster/kill_rounds.sh; the long one takes --rounds 50.
@@ -213,7 +213,7 @@ class Rounds:
         os.mkdir(f"{top}/{name}")
         with open(f"{out}/{name}.out", "wb") as output:
             return subprocess.Popen(
-                ["bash", f"{ROOT}/test/clients/programs.sh", name, f"{top}/{name}"], stdin=subprocess.DEVNULL,
+                ["bash", f"{ROOT}/test/lib/programs.sh", name, f"{top}/{name}"], stdin=subprocess.DEVNULL,
                 stdout=output, stderr=output, start_new_session=True, env={**os.environ, "acks": f"{out}/acks"})
 
     def start_ledger(self, i, top, out):
