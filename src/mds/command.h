@@ -59,7 +59,9 @@ struct RenameOp {
 struct SetLayoutOp {
   InodeId inode;
   Layout layout;  // no components: remove a directory's default layout
+  bool create = false, replace = false;  // XATTR_CREATE, XATTR_REPLACE
 };
+
 // ---- operations of the MDS itself or of session management ----
 
 // Mark: this session writes this file. Of session 0: a writer died and the size is to be asked of
@@ -94,6 +96,8 @@ struct RegisterOstOp {
   std::vector<uint16_t> ports;
 };
 
+// In the log an operation is known by its place in this list, and its fields by their order
+// (command_record.cc): new ones go to the end.
 using Operation = std::variant<CreateOp, LinkOp, UnlinkOp, RmdirOp, RenameOp, SetAttrOp, SetXattrOp,
                                RemoveXattrOp, SetLayoutOp, ReportOp, OpenWriteOp, InstantiateOp,
                                ReleaseOp, OpenSessionOp, EndSessionOp, ReapedOp, RegisterOstOp>;

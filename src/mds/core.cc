@@ -1,5 +1,6 @@
 #include "mds/core.h"
 
+#include <cstdlib>
 #include <utility>
 
 #include "trainfs/logging.h"
@@ -41,7 +42,8 @@ void Core::stop() {
 // The loops and the endings of sessions catch what they expect. What comes here is a damaged record
 // or a bug, and a server without its reaper or its watch over terms would be wrong slowly.
 void Core::taskFailed(kj::Exception&& exception) {
-  spdlog::error("a background task failed: {}", kj::str(exception).cStr());
+  spdlog::critical("a background task failed, stopping: {}", kj::str(exception).cStr());
+  std::abort();
 }
 
 }  // namespace trainfs::mds

@@ -67,6 +67,8 @@ Result<Outcome> run(const SetLayoutOp& op, const Command& command, Txn& txn) {
   auto record = loadInode(txn, op.inode);
   if (!record) return record.error();
   if (!record->isDirectory() && !record->isRegular()) return Errno(EINVAL);
+  if (op.create && !record->layout.empty()) return Errno(EEXIST);
+  if (op.replace && record->layout.empty()) return Errno(ENODATA);
   auto set = record->isDirectory() ? setDirectoryDefault(op, *record)
                                    : setFileLayout(op, command, txn, *record);
   if (!set) return set.error();

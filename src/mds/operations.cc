@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "mds/state_machine.h"
 #include "striping/layout_text.h"
 
 namespace trainfs::mds {
@@ -26,7 +27,7 @@ kj::Promise<ChangeReply> Operations::execute(std::shared_ptr<Session> session,
                                              ChangeRequest request) {
   while (mustWaitForNames(request.op)) co_await parts_.names.changed();
   auto hold = parts_.names.hold();
-  if (auto good = prepare(request, *session, hold); !good)
+  if (auto good = prepare(request, *session, hold); !good && !isRepeated(request, *session))
     co_return ChangeReply{.error = good.error().code()};
 
   bool reap = makesGarbage(request.op);
@@ -56,6 +57,13 @@ kj::Promise<ChangeReply> Operations::execute(std::shared_ptr<Session> session,
   }
   if (others) co_await settle(*reply.node);
   co_return reply;
+}
+
+// What prepare() refuses may have been done before, when there was nothing to refuse, and the answer
+// was lost: then the slot knows it, in every snapshot that has what was done. apply() gives the answer.
+bool Operations::isRepeated(const ChangeRequest& request, const Session& session) {
+  Command command{.session = session.id, .slot = request.slot, .sequence = request.sequence};
+  return mds::isRepeated(command, *parts_.store.snapshot());
 }
 
 // The client has the file open from now on. Its mark is made again if a resumption in between has
@@ -129,12 +137,12 @@ Status Operations::prepareLayout(ChangeRequest& request) {
   } else if (set != nullptr && set->name == kLayoutXattr) {
     auto node = loadNode(*parts_.store.snapshot(), set->inode);
     if (!node) return node.error();
-    bool present = !node->layout.components.empty();
-    if (present && set->create) return Errno(EEXIST);
-    if (!present && set->replace) return Errno(ENODATA);
     auto layout = newLayout(*node, set->value);
     if (!layout) return layout.error();
-    request.op = SetLayoutOp{.inode = set->inode, .layout = *std::move(layout)};
+    request.op = SetLayoutOp{.inode = set->inode,
+                             .layout = *std::move(layout),
+                             .create = set->create,
+                             .replace = set->replace};
   }
   return Done{};
 }

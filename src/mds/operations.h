@@ -67,6 +67,7 @@ class Operations {
  private:
   // Fills in what the leader chooses, and enters the names it will change in `hold`.
   Status prepare(ChangeRequest& request, const Session& session, NamesInFlight::Hold& hold);
+  bool isRepeated(const ChangeRequest& request, const Session& session);
   Status prepareCreate(CreateOp& op, const std::string& layoutText);
   Status prepareLayout(ChangeRequest& request);
   Result<Layout> newLayout(const Node& node, std::string_view text);

@@ -59,6 +59,11 @@ Outcome apply(const Command& command, Txn& txn) {
   return outcome;
 }
 
+bool isRepeated(const Command& command, const View& view) {
+  return command.session.value != 0 && command.slot < kSlotsPerSession &&
+         replay(command, view).has_value();
+}
+
 void setApplied(Txn& txn, uint64_t index) {
   txn.put(kAppliedKey, encodeNumber(index));
 }

@@ -13,6 +13,9 @@ namespace trainfs::mds {
 // session ESTALE.
 Outcome apply(const Command& command, Txn& txn);
 
+// Whether the command's slot knows it, or a later one: apply() would not execute it.
+bool isRepeated(const Command& command, const View& view);
+
 // The log index of the last command applied: belongs into the same transaction as the command's
 // effect.
 void setApplied(Txn& txn, uint64_t index);
