@@ -2,15 +2,38 @@
 
 #include <kj/debug.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <utility>
 
+#include "mds/command_record.h"
+#include "mds/namespace.h"
 #include "mds/state_machine.h"
 #include "trainfs/logging.h"
 
 namespace trainfs::mds {
+namespace {
 
-LmdbLog::LmdbLog(Store& store) : store_(store), answering_(nullptr), writer_() {
+// A full disk is asked again after this.
+constexpr auto kRoomPause = std::chrono::seconds(1);
+
+bool grows(const Operation& op) {
+  return std::holds_alternative<CreateOp>(op) || std::holds_alternative<LinkOp>(op) ||
+         std::holds_alternative<SetXattrOp>(op) || std::holds_alternative<SetLayoutOp>(op) ||
+         std::holds_alternative<InstantiateOp>(op);
+}
+
+}  // namespace
+
+LmdbLog::LmdbLog(Journal& journal) : LmdbLog(journal.store(), &journal) {}
+LmdbLog::LmdbLog(Store& store) : LmdbLog(store, nullptr) {}
+
+LmdbLog::LmdbLog(Store& store, Journal* journal)
+    : store_(store),
+      journal_(journal),
+      nextIndex_(appliedIndex(*store_.snapshot()) + 1),
+      answering_(nullptr),
+      writer_() {
   answering_ = answerForever().eagerlyEvaluate([](kj::Exception&& e) {
     spdlog::critical("the log cannot answer any more: {}", e.getDescription().cStr());
     std::abort();
@@ -30,11 +53,14 @@ LmdbLog::~LmdbLog() {
 kj::Promise<Outcome> LmdbLog::append(Command command) {
   if (waiting_.size() >= kLogWaitingMax)
     return KJ_EXCEPTION(OVERLOADED, "too many commands wait for the log", waiting_.size());
+  std::string bytes = journal_ != nullptr ? encodeCommand(command) : "";
+  if (bytes.size() > kCommandBytesMax)
+    return KJ_EXCEPTION(FAILED, "a command too long for the log", bytes.size());
   auto answer = kj::newPromiseAndFulfiller<Outcome>();
   waiting_.push_back(kj::mv(answer.fulfiller));
   {
     std::lock_guard lock(mutex_);
-    queued_.push_back(Entry{std::move(command), {}});
+    queued_.push_back(Entry{std::move(command), std::move(bytes), {}});
   }
   wake_.notify_one();
   return kj::mv(answer.promise);
@@ -75,10 +101,10 @@ kj::Promise<void> LmdbLog::answerForever() {
 void LmdbLog::answerOne(Entry& entry) {
   auto fulfiller = kj::mv(waiting_.front());
   waiting_.pop_front();
-  KJ_IF_MAYBE (failure, entry.failure) {
+  KJ_IF_MAYBE (failure, entry.applied.failure) {
     fulfiller->reject(kj::mv(*failure));
   } else {
-    fulfiller->fulfill(kj::mv(entry.outcome));
+    fulfiller->fulfill(kj::mv(entry.applied.outcome));
   }
 }
 
@@ -101,51 +127,105 @@ bool LmdbLog::takeBatch(std::vector<Entry>& batch) {
   batch.clear();
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [this] { return stopping_ || !queued_.empty(); });
-  while (!queued_.empty() && batch.size() < kLogBatchMax) {
+  size_t most = room_ == Room::kPlenty ? kLogBatchMax : kLogReserveBatchMax;
+  for (size_t bytes = 0; !queued_.empty() && batch.size() < most && bytes < kLogBatchBytesMax;) {
+    bytes += queued_.front().bytes.size();
     batch.push_back(std::move(queued_.front()));
     queued_.pop_front();
   }
   return !batch.empty();
 }
 
-// An apply() that throws leaves its transaction in an unknown state. Everything before it is
-// applied again without it, then the rest: its neighbours in the batch must not notice.
 void LmdbLog::commitBatch(std::vector<Entry>& batch) {
-  size_t begin = 0;
-  while (begin < batch.size()) {
-    size_t failed = applyRange(batch, begin, batch.size());
-    if (failed == batch.size()) return;
-    size_t again = applyRange(batch, begin, failed);
-    KJ_ASSERT(again == failed, "apply() is not deterministic");
-    begin = failed + 1;
+  if (gaveUp_) {
+    for (auto& entry : batch) reject(entry);
+    return;
   }
-}
-
-// Applies and commits [begin, end). Returns end, or, with nothing committed, the index of the entry
-// whose apply() threw.
-size_t LmdbLog::applyRange(std::vector<Entry>& batch, size_t begin, size_t end) {
-  if (begin == end) return end;
-  auto txn = store_.begin();
-  for (size_t i = begin; i < end; ++i) {
-    auto failure =
-        kj::runCatchingExceptions([&] { batch[i].outcome = apply(batch[i].command, *txn); });
-    KJ_IF_MAYBE (e, failure) {
-      spdlog::error("a command could not be applied: {}", e->getDescription().cStr());
-      batch[i].failure = kj::mv(*e);
-      return i;
-    }
+  refuseWhatGrows(batch);
+  std::vector<Entry*> entries;
+  std::vector<std::string_view> bytes;
+  for (auto& entry : batch) {
+    if (entry.refused) continue;
+    entries.push_back(&entry);
+    bytes.push_back(entry.bytes);
   }
-  auto failure = kj::runCatchingExceptions([&] { txn->commit(); });
-  KJ_IF_MAYBE (e, failure) {
+  if (entries.empty()) return;
+  auto failure = kj::runCatchingExceptions([&] {
+    if (journal_ != nullptr) journal_->append(nextIndex_, bytes);
+    if (applyWhenThereIsRoom(entries))
+      nextIndex_ += entries.size();
+    else
+      gaveUp_ = journal_ != nullptr;
+  });
+  KJ_IF_MAYBE (exception, failure) {
     // Whether the batch is on disk is unknown: answering either way could be wrong. A restart finds
     // out.
     spdlog::critical("the metadata store refused a commit, stopping: {}",
-                     e->getDescription().cStr());
+                     exception->getDescription().cStr());
     std::abort();
   }
-  std::lock_guard lock(mutex_);
-  ++commits_;
-  return end;
+}
+
+// For the peer to send again.
+void LmdbLog::reject(Entry& entry) {
+  entry.refused = true;
+  entry.applied.failure = KJ_EXCEPTION(OVERLOADED, "the metadata store is full");
+}
+
+// Before anything is logged: what is in the log must be applied. A request that is sent again gets
+// the outcome that it had.
+void LmdbLog::refuseWhatGrows(std::vector<Entry>& batch) {
+  auto room = store_.makeRoom();
+  if (room != std::exchange(room_, room)) {
+    if (room == Room::kPlenty)
+      spdlog::warn("the metadata store has room again");
+    else
+      spdlog::error("the metadata store is full: {}", room == Room::kReserve
+                                                          ? "it takes only what frees something"
+                                                          : "even its reserve is used up");
+  }
+  if (room == Room::kPlenty) return;
+  auto view = store_.snapshot();
+  for (auto& entry : batch) {
+    bool fits = room == Room::kReserve && !grows(entry.command.op);
+    if (fits || isRepeated(entry.command, *view)) continue;
+    if (entry.command.slot == kNoSlot && !grows(entry.command.op)) {
+      reject(entry);
+      continue;
+    }
+    entry.refused = true;
+    entry.applied.outcome.error = ENOSPC;
+  }
+}
+
+// Commands that are in the log and do not fit into the store wait until they do: the reserve was
+// taken by others. False: the server stops meanwhile, its next start applies them; or, without a
+// log, they are rejected.
+bool LmdbLog::applyWhenThereIsRoom(const std::vector<Entry*>& entries) {
+  std::vector<const Command*> commands;
+  for (auto* entry : entries) commands.push_back(&entry->command);
+  for (;;) {
+    try {
+      auto applied = applyBatch(store_, commands, nextIndex_);
+      for (size_t i = 0; i < entries.size(); ++i) entries[i]->applied = std::move(applied[i]);
+      std::lock_guard lock(mutex_);
+      ++commits_;
+      return true;
+    } catch (kj::Exception& e) {
+      if (e.getType() != kj::Exception::Type::OVERLOADED) throw;
+      spdlog::error("commands wait for room: {}", e.getDescription().cStr());
+    }
+    std::unique_lock lock(mutex_);
+    bool gaveUp =
+        journal_ == nullptr || wake_.wait_for(lock, kRoomPause, [this] { return stopping_; });
+    if (!gaveUp) {
+      lock.unlock();
+      store_.makeRoom();
+      continue;
+    }
+    for (auto* entry : entries) reject(*entry);
+    return false;
+  }
 }
 
 }  // namespace trainfs::mds

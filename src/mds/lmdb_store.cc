@@ -4,12 +4,17 @@
 #include <kj/debug.h>
 #include <lmdb.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <mutex>
+#include <set>
 #include <vector>
 
+#include "mds/durable_files.h"
 #include "mds/keys.h"
+#include "mds/lmdb_room.h"
 #include "mds/records.h"
 
 namespace trainfs::mds {
@@ -17,8 +22,13 @@ namespace trainfs::mds {
 struct LmdbStore::Environment {
   std::string directory;
   int lockFd = -1;
+  std::string dataPath;
   MDB_env* env = nullptr;
   MDB_dbi dbi = 0;
+  size_t pageBytes = 0;
+  std::mutex commitMutex;     // held while a commit may write a meta page; also over pinned
+  std::set<uint64_t> pinned;  // transactions
+  std::unique_ptr<LmdbRoom> room;
   size_t idleMax = 0;
   std::mutex idleMutex;
   std::vector<MDB_txn*> idle;  // reset read transactions; by idleMutex
@@ -128,6 +138,82 @@ class Snapshot final : public View {
   MDB_txn* txn_;
 };
 
+// LMDB keeps two meta pages, the first two of its file, and the transaction of number n writes page
+// n % 2. A page is a header of 16 bytes and this struct (MDB_meta of 0.9, in whose file format it
+// is fixed); what changes in it lies within one sector.
+namespace meta {
+constexpr size_t kOffsetInPage = 16;
+constexpr size_t kBytes = 136;
+constexpr uint32_t kMagic = 0xbeefc0de, kVersion = 1;
+
+template <typename T>
+T field(std::string_view meta, size_t offset) {
+  T value;
+  KJ_REQUIRE(offset + sizeof value <= meta.size(), "a meta page of the store is cut off");
+  std::memcpy(&value, meta.data() + offset, sizeof value);
+  return value;
+}
+bool sound(std::string_view meta) {
+  return meta.size() == kBytes && field<uint32_t>(meta, 0) == kMagic &&
+         field<uint32_t>(meta, 4) == kVersion;
+}
+uint64_t pageBytes(std::string_view meta) {
+  return field<uint32_t>(meta, 24);
+}
+uint64_t pages(std::string_view meta) {
+  return field<uint64_t>(meta, 120) + 1;
+}
+uint64_t transaction(std::string_view meta) {
+  return field<uint64_t>(meta, 128);
+}
+}  // namespace meta
+
+class LmdbPin final : public Pin {
+ public:
+  explicit LmdbPin(Environment& environment) : environment_(environment) {
+    std::lock_guard lock(environment_.commitMutex);
+    check(mdb_txn_begin(environment_.env, nullptr, MDB_RDONLY, &txn_), environment_, "pin");
+    KJ_ON_SCOPE_FAILURE(mdb_txn_abort(txn_));
+    auto number = mdb_txn_id(txn_);
+    int fd = -1;
+    check(mdb_env_get_fd(environment_.env, &fd), environment_, "pin");
+    meta_ = readAt(fd, number % 2 * environment_.pageBytes + meta::kOffsetInPage, meta::kBytes,
+                   environment_.dataPath);
+    KJ_REQUIRE(meta::sound(meta_) && meta::transaction(meta_) == number,
+               "this version of LMDB keeps its meta pages in a way that is not known here",
+               environment_.dataPath, mdb_version(nullptr, nullptr, nullptr));
+    environment_.pinned.insert(number);
+  }
+  ~LmdbPin() override {
+    std::lock_guard lock(environment_.commitMutex);
+    environment_.pinned.erase(mdb_txn_id(txn_));
+    mdb_txn_abort(txn_);
+  }
+  const View& view() const override { return view_; }
+  const std::string& meta() const override { return meta_; }
+
+ private:
+  class PinnedView final : public View {
+   public:
+    explicit PinnedView(const LmdbPin& pin) : pin_(pin) {}
+    std::optional<std::string_view> get(std::string_view key) const override {
+      return getIn(pin_.txn_, pin_.environment_, key);
+    }
+    void scan(std::string_view from, std::string_view prefix,
+              const std::function<bool(std::string_view, std::string_view)>& visit) const override {
+      scanIn(pin_.txn_, pin_.environment_, from, prefix, visit);
+    }
+
+   private:
+    const LmdbPin& pin_;
+  };
+
+  Environment& environment_;
+  MDB_txn* txn_ = nullptr;
+  std::string meta_;
+  PinnedView view_{*this};
+};
+
 class WriteTxn final : public Txn {
  public:
   explicit WriteTxn(Environment& environment) : environment_(environment) {
@@ -154,6 +240,7 @@ class WriteTxn final : public Txn {
     if (code != MDB_NOTFOUND) check(code, environment_, "erase");
   }
   void commit() override {
+    std::lock_guard lock(environment_.commitMutex);
     auto* txn = std::exchange(txn_, nullptr);  // gone, whatever comes out of it
     check(mdb_txn_commit(txn), environment_, "commit");
   }
@@ -172,6 +259,38 @@ void lockDirectory(Environment& environment) {
              "the metadata store is in use by another server", environment.directory);
 }
 
+// Both pages become the checkpoint's, so that nothing of what was committed later is left to find.
+void restoreMeta(const Environment& environment, std::string_view meta) {
+  const auto& path = environment.dataPath;
+  KJ_REQUIRE(meta::sound(meta), "the checkpoint's meta page is none", path);
+  int fd;
+  KJ_SYSCALL(fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC), path);
+  KJ_DEFER(close(fd));
+  for (uint64_t page : {0, 1})
+    writeAt(fd, page * meta::pageBytes(meta) + meta::kOffsetInPage, meta, path);
+  syncData(fd, path);
+}
+
+// LMDB maps the file and would end with SIGBUS where it is shorter than its meta page says.
+void requireWhole(const Environment& environment) {
+  const auto& path = environment.dataPath;
+  int fd;
+  KJ_SYSCALL(fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC), path);
+  KJ_DEFER(close(fd));
+  struct stat status{};
+  KJ_SYSCALL(fstat(fd, &status), path);
+  auto first = readAt(fd, meta::kOffsetInPage, meta::kBytes, path);
+  KJ_REQUIRE(meta::sound(first), "the metadata store is damaged: its first page is no LMDB's",
+             path);
+  auto bytes = meta::pageBytes(first);
+  auto second = readAt(fd, bytes + meta::kOffsetInPage, meta::kBytes, path);
+  KJ_REQUIRE(meta::sound(second), "the metadata store is damaged: its second page is no LMDB's",
+             path);
+  auto& latest = meta::transaction(second) > meta::transaction(first) ? second : first;
+  KJ_REQUIRE(static_cast<uint64_t>(status.st_size) >= meta::pages(latest) * bytes,
+             "the metadata store is cut off", path, status.st_size, meta::pages(latest) * bytes);
+}
+
 void openEnvironment(Environment& environment, const LmdbOptions& options) {
   const auto& directory = environment.directory;
   check(mdb_env_create(&environment.env), environment, "create the environment");
@@ -179,7 +298,8 @@ void openEnvironment(Environment& environment, const LmdbOptions& options) {
   check(mdb_env_set_maxreaders(environment.env, options.snapshotsMax), environment,
         "set the readers");
   // NORDAHEAD: the store may be larger than memory, and its reads are not sequential.
-  int code = mdb_env_open(environment.env, directory.c_str(), MDB_NOTLS | MDB_NORDAHEAD, 0600);
+  unsigned flags = MDB_NOTLS | MDB_NORDAHEAD | (options.syncedCommits ? 0 : MDB_NOSYNC);
+  int code = mdb_env_open(environment.env, directory.c_str(), flags, 0600);
   KJ_REQUIRE(code == 0, "the metadata store cannot be opened", directory, mdb_strerror(code));
   int stale = 0;
   check(mdb_reader_check(environment.env, &stale), environment, "clear readers that died");
@@ -189,14 +309,11 @@ void openEnvironment(Environment& environment, const LmdbOptions& options) {
   if (code != 0) mdb_txn_abort(txn);
   check(code, environment, "open the database");
   check(mdb_txn_commit(txn), environment, "open the database");
-}
-
-// The names of the files must outlive a power cut like what is in them.
-void syncDirectory(const std::string& directory) {
-  int fd;
-  KJ_SYSCALL(fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), directory);
-  KJ_DEFER(close(fd));
-  KJ_SYSCALL(fsync(fd), directory);
+  MDB_stat stat{};
+  check(mdb_env_stat(environment.env, &stat), environment, "ask for the size of pages");
+  environment.pageBytes = stat.ms_psize;
+  environment.room =
+      std::make_unique<LmdbRoom>(environment.env, stat.ms_psize, options.reserveBytes);
 }
 
 }  // namespace
@@ -207,8 +324,11 @@ std::unique_ptr<LmdbStore> LmdbStore::open(const std::string& directory, const O
              directory);
   auto environment = std::make_unique<Environment>();
   environment->directory = directory;
+  environment->dataPath = directory + "/data.mdb";
   environment->idleMax = options.idleSnapshotsMax;
   lockDirectory(*environment);
+  if (!options.meta.empty()) restoreMeta(*environment, options.meta);
+  if (there) requireWhole(*environment);
   openEnvironment(*environment, options);
   if (!there) syncDirectory(directory);
   std::unique_ptr<LmdbStore> store(new LmdbStore(std::move(environment)));
@@ -226,6 +346,24 @@ std::unique_ptr<View> LmdbStore::snapshot() {
 }
 std::unique_ptr<Txn> LmdbStore::begin() {
   return std::make_unique<WriteTxn>(*environment_);
+}
+
+Room LmdbStore::makeRoom() {
+  uint64_t pinned = ~uint64_t{0};
+  {
+    std::lock_guard lock(environment_->commitMutex);
+    if (!environment_->pinned.empty()) pinned = *environment_->pinned.begin();
+  }
+  return environment_->room->make(pinned);
+}
+std::unique_ptr<Pin> LmdbStore::pin() {
+  return std::make_unique<LmdbPin>(*environment_);
+}
+void LmdbStore::sync() {
+  check(mdb_env_sync(environment_->env, 1), *environment_, "sync");
+}
+uint64_t LmdbStore::fileBytes() const {
+  return environment_->room->usedBytes();
 }
 
 }  // namespace trainfs::mds

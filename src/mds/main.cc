@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "mds/journal.h"
 #include "mds/lmdb_log.h"
-#include "mds/lmdb_store.h"
 #include "mds/server.h"
 #include "trainfs/config.h"
 #include "trainfs/logging.h"
@@ -21,7 +21,8 @@ struct Config {
   std::string listen = fmt::format("0.0.0.0:{}", kDefaultMdsPort);
   uint32_t clientTermSeconds = 10, ostTermSeconds = 10, silenceSeconds = 60;
   uint32_t connectionsMax = 1024, sessionsMax = 4096;
-  uint32_t mapGigabytes = 64;
+  uint32_t mapGigabytes = 1024;
+  uint32_t reserveMegabytes = 64;
   std::string directory;
 };
 
@@ -39,6 +40,8 @@ Config parseOrExit(int argc, char** argv) {
   options.add("max-clients", config.sessionsMax, "sessions of clients at a time", 1, 65536);
   options.add("map-size", config.mapGigabytes,
               "GiB of address space for the store, the most that it can grow to", 1, 16384);
+  options.add("reserve", config.reserveMegabytes,
+              "MiB of disk kept for the store: with less, only what frees something is done", 1, 65536);
   std::vector<std::string> directories;
   options.addPositional("DIR", directories, "the target, made by mkfs.trainfs --mdt", 1);
   options.parseOrExit(argc, argv);
@@ -84,7 +87,7 @@ int fail(const std::string& what) {
   return 1;
 }
 
-void serve(const Config& config, const HostPort& at, const Target& target, Store& store) {
+void serve(const Config& config, const HostPort& at, const Target& target, Journal& journal) {
   auto io = kj::setupAsyncIo();
   auto address =
       io.provider->getNetwork().parseAddress(at.host.c_str(), at.port).wait(io.waitScope);
@@ -100,8 +103,8 @@ void serve(const Config& config, const HostPort& at, const Target& target, Store
   options.address = fmt::format("{}:{}", at.host, listener->getPort());
   options.space = [directory = config.directory] { return spaceOf(directory); };
 
-  LmdbLog log(store);
-  Server server(store, log, io.provider->getTimer(), kj::mv(listener), options);
+  LmdbLog log(journal);
+  Server server(journal.store(), log, io.provider->getTimer(), kj::mv(listener), options);
   auto signalled =
       io.unixEventPort.onSignal(SIGTERM).exclusiveJoin(io.unixEventPort.onSignal(SIGINT));
   spdlog::info("serving {} on {}", targetName(target), options.address);
@@ -120,13 +123,17 @@ void raiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-std::unique_ptr<Store> openStore(const Config& config, const Target& target) {
-  LmdbOptions options{.mapBytes = config.mapGigabytes * kGiB};
-  auto store = LmdbStore::open(storeOf(config.directory), options);
-  KJ_REQUIRE(
-      fsname(*store->snapshot()) == target.fsname && mdtIndex(*store->snapshot()) == target.index,
-      "the metadata is that of another target", target.fsname, target.index);
-  return store;
+std::unique_ptr<Journal> openJournal(const Config& config, const Target& target) {
+  JournalOptions options;
+  options.store.mapBytes = config.mapGigabytes * kGiB;
+  options.store.reserveBytes = config.reserveMegabytes * kMiB;
+  auto journal = Journal::open(storeOf(config.directory), options);
+  if (journal->recovered() != 0)
+    spdlog::info("applied {} changes from the log again", journal->recovered());
+  auto view = journal->store().snapshot();
+  KJ_REQUIRE(fsname(*view) == target.fsname && mdtIndex(*view) == target.index,
+             "the metadata is that of another target", target.fsname, target.index);
+  return journal;
 }
 
 int run(int argc, char** argv) {
@@ -148,14 +155,14 @@ int run(int argc, char** argv) {
     return fail(fmt::format("{}: {} is no metadata target", directory, targetName(target)));
   TargetLock lock;
   if (auto wrong = lockTarget(directory, lock); !wrong.empty()) return fail(wrong);
-  std::unique_ptr<Store> store;
+  std::unique_ptr<Journal> journal;
   try {
-    store = openStore(config, target);
+    journal = openJournal(config, target);
   } catch (const kj::Exception& e) {
     return fail(fmt::format("{}: {}", directory, e.getDescription().cStr()));
   }
   try {
-    serve(config, listen, target, *store);
+    serve(config, listen, target, *journal);
   } catch (const kj::Exception& e) {
     return fail(fmt::format("cannot serve on {}: {}", config.listen, e.getDescription().cStr()));
   }

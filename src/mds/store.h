@@ -28,9 +28,17 @@ class Txn : public View {
  public:
   virtual void put(std::string_view key, std::string_view value) = 0;
   virtual void erase(std::string_view key) = 0;  // a missing key is fine
-  // Durable when it returns. Throws kj::Exception when the disk refuses; the store is then
-  // unusable.
+  // Seen by snapshots taken from now on. Whether it is durable is the store's matter. Throws
+  // kj::Exception when the disk refuses: of type OVERLOADED when it is full, and nothing has
+  // changed then; any other, and the store is unusable.
   virtual void commit() = 0;
+};
+
+// What may still be written.
+enum class Room {
+  kPlenty,
+  kReserve,  // changes that free something, or change little
+  kNone,
 };
 
 class Store {
@@ -38,6 +46,8 @@ class Store {
   virtual ~Store() = default;
   virtual std::unique_ptr<View> snapshot() = 0;  // any thread
   virtual std::unique_ptr<Txn> begin() = 0;      // one writer at a time, always the same thread
+  // The writer asks before it takes on more.
+  virtual Room makeRoom() { return Room::kPlenty; }
 };
 
 }  // namespace trainfs::mds

@@ -1,0 +1,45 @@
+#include "mds/batch.h"
+
+#include "mds/state_machine.h"
+#include "trainfs/logging.h"
+
+namespace trainfs::mds {
+namespace {
+
+bool isFull(const kj::Exception& exception) {
+  return exception.getType() == kj::Exception::Type::OVERLOADED;
+}
+
+// False: a command failed and is marked; what it did to the transaction is unknown.
+bool applyAll(Txn& txn, const std::vector<const Command*>& commands,
+              std::vector<Applied>& results) {
+  for (size_t i = 0; i < commands.size(); ++i) {
+    if (results[i].failure != nullptr) continue;
+    auto failure =
+        kj::runCatchingExceptions([&] { results[i].outcome = apply(*commands[i], txn); });
+    KJ_IF_MAYBE (exception, failure) {
+      if (isFull(*exception)) kj::throwFatalException(kj::mv(*exception));
+      spdlog::error("a command could not be applied: {}", exception->getDescription().cStr());
+      results[i].failure = kj::mv(*exception);
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+// The others of the batch must not notice one that fails: they are applied again without it.
+std::vector<Applied> applyBatch(Store& store, const std::vector<const Command*>& commands,
+                                uint64_t firstIndex) {
+  std::vector<Applied> results(commands.size());
+  for (;;) {
+    auto txn = store.begin();
+    if (!applyAll(*txn, commands, results)) continue;
+    setApplied(*txn, firstIndex + commands.size() - 1);
+    txn->commit();
+    return results;
+  }
+}
+
+}  // namespace trainfs::mds
