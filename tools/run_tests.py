@@ -2,18 +2,26 @@
 
   test                   all of it (about 20 minutes on two cores the first time)
   test --only PATTERN    only tests whose name contains PATTERN, e.g. --only unit/, --only cluster/kill
-  test --no-sanitizers   leave out the builds under address, undefined and thread sanitizers
+  test --no-sanitizers   leave out the builds under address, undefined and thread sanitizers, and fuzzing
+  test --fuzz-seconds N  how long each fuzzer searches (60)
+  test --timeout S       how long one program or script may take (600)
   test --list            names only
 
-Unit tests are the Catch2 programs of the meson suite `unit`; cluster tests are test/cluster/*.sh with real
-daemons and mounts; client tests are test/clients/*.sh with real applications. A script ends with 0 (passed),
-77 (skipped: something it needs cannot be had here) or anything else (failed), and has --timeout seconds.
+unit/ are the Catch2 programs of the meson suite `unit`, without and under sanitizers. fuzz/ are the libFuzzer
+programs of the suite `fuzz`, two at a time. cluster/ are the scripts test/cluster/*.sh with real daemons and mounts,
+clients/ are test/clients/*.sh with real applications: a script ends with 0 (passed), 77 (skipped: something it needs
+cannot be had here) or anything else (failed).
 A random test that fails prints the seed that replays it: TRAINFS_SEED=... tools/test --only NAME.
 """
 import argparse
+import collections
+import concurrent.futures
+import contextlib
 import json
 import os
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,14 +29,19 @@ import time
 import xml.etree.ElementTree as xml
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-DOWN_SECONDS = 300  # for a cluster that a test left up
-# Name of a build -> meson options. Sanitized builds run the Catch2 programs only.
+STOP_SECONDS = 30   # for a script that was told to end
+DOWN_SECONDS = 300  # for a cluster that a script left up
+FUZZERS_AT_ONCE = 2
+FUZZ_END_SECONDS = 240  # for a fuzzer to end after its search: with its last input, and the sanitizer's check for leaks
+OUTPUT_LINES = 60   # of a failed test that are shown
+# Name of a build -> meson options. Sanitized builds run the Catch2 programs and the fuzzers only.
 BUILDS = {
     "build": [],
-    "build-asan": ["-Db_sanitize=address,undefined", "-Db_lundef=false"],
+    "build-asan": ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dfuzzers=true"],
     "build-tsan": ["-Db_sanitize=thread", "-Db_lundef=false"],
 }
-SANITIZER_ENVIRONMENT = {
+ENVIRONMENT = {
+    **os.environ,
     "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=1",
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
     "TSAN_OPTIONS": f"halt_on_error=1:suppressions={ROOT}/test/tsan-suppressions.txt",
@@ -37,90 +50,140 @@ SANITIZER_ENVIRONMENT = {
 
 
 class Tally:
+    """Counts what passed, failed and was skipped, by group (unit, unit under a sanitizer, cluster, ...)."""
+
     def __init__(self):
-        self.passed, self.failed, self.skipped = 0, [], []
+        self.groups = collections.defaultdict(collections.Counter)
+        self.failed = []
 
-    def add(self, name, outcome, seconds, detail=""):
-        if outcome == "passed":
-            self.passed += 1
-        else:
-            (self.failed if outcome == "failed" else self.skipped).append(name)
-        print(f"{outcome:8}{name}  ({seconds:.1f} s)", flush=True)
-        if detail:
-            print("    " + detail.strip().replace("\n", "\n    "), flush=True)
+    def add(self, group, name, outcomes, seconds, detail=""):
+        """`outcomes` counts the cases of one program or script: "passed", "failed", "skipped"."""
+        self.groups[group].update(outcomes)
+        outcome = next(each for each in ("failed", "passed", "skipped") if outcomes[each])
+        cases = f"{outcomes.total()} cases, " if outcomes.total() > 1 else ""
+        print(f"{outcome:8}{name}  ({cases}{seconds:.1f} s)", flush=True)
+        if outcome == "failed":
+            self.failed.append(name)
+        if outcome != "passed" and detail.strip():
+            print("    " + "\n    ".join(detail.strip().splitlines()[-OUTPUT_LINES:]), flush=True)
+
+    def total(self, outcome):
+        return sum(outcomes[outcome] for outcomes in self.groups.values())
+
+    def summary(self):
+        lines = [f"{group:20}" + ", ".join(f"{outcomes[each]} {each}" for each in ("passed", "failed", "skipped")
+                                           if outcomes[each])
+                 for group, outcomes in self.groups.items()]
+        lines += [f"failed: {name}" for name in self.failed]
+        skipped = f", {self.total('skipped')} skipped" if self.total("skipped") else ""
+        return "\n".join(lines + [f"{self.total('passed')} passed, {self.total('failed')} failed{skipped}"])
 
 
-def build(name):
-    print(f"== {name}", flush=True)
-    targets = "" if name == "build" else " ".join(unit_targets())
-    done = subprocess.run([os.path.join(ROOT, "tools/build"), os.path.join(ROOT, name), *BUILDS[name]],
-                          env={**os.environ, "TARGETS": targets}, stdin=subprocess.DEVNULL)
-    return done.returncode == 0
+def counts(outcome):
+    return collections.Counter([outcome])
 
 
-def unit_programs(build_name):
-    """Commands of the suite `unit`, by name."""
-    text = subprocess.run(["meson", "introspect", "--tests", os.path.join(ROOT, build_name)],
-                          capture_output=True, text=True, check=True).stdout
-    return {test["name"]: test["cmd"] for test in json.loads(text) if "unit" in " ".join(test["suite"])
-            and (build_name == "build" or not is_script(test["cmd"]))}
+# ---- programs that meson knows ----
+
+def programs(build_name, suite):
+    """Commands of a suite, by name; empty if that build is not configured."""
+    done = subprocess.run(["meson", "introspect", "--tests", os.path.join(ROOT, build_name)],
+                          capture_output=True, text=True)
+    tests = json.loads(done.stdout) if done.returncode == 0 else []
+    return {test["name"]: test["cmd"] for test in tests if any(each.split(":")[-1] == suite for each in test["suite"])}
 
 
 def is_script(command):
     return any(word.endswith(".sh") for word in command)
 
 
-def unit_targets():
-    base = os.path.join(ROOT, "build") + "/"
-    return [command[0].removeprefix(base) for command in unit_programs("build").values() if not is_script(command)]
+def unit_label(name, build_name):
+    return f"unit/{name}" if build_name == "build" else f"unit/{name} ({build_name.removeprefix('build-')})"
+
+
+def fuzzer_names():
+    return sorted(file.removesuffix("_fuzz.cc") for file in os.listdir(os.path.join(ROOT, "test/fuzz"))
+                  if file.endswith("_fuzz.cc"))
+
+
+def targets(build_name, only):
+    """What is built in a sanitized build: the programs that are chosen."""
+    unit = [os.path.relpath(command[0], os.path.join(ROOT, "build")) for name, command in
+            programs("build", "unit").items() if only in unit_label(name, build_name) and not is_script(command)]
+    fuzz = [f"test/fuzz/{name}_fuzz" for name in fuzzer_names() if only in f"fuzz/{name}"]
+    return unit + (fuzz if build_name == "build-asan" else [])
+
+
+def build(name, only_targets):
+    """`only_targets`: all if empty."""
+    print(f"== {name}", flush=True)
+    done = subprocess.run([os.path.join(ROOT, "tools/build"), os.path.join(ROOT, name), *BUILDS[name]],
+                          env={**os.environ, "TARGETS": " ".join(only_targets)}, stdin=subprocess.DEVNULL)
+    return done.returncode == 0
+
+
+def run_program(build_name, command, seconds):
+    """(exit status or None after `seconds`, output)"""
+    try:
+        done = subprocess.run(command, timeout=seconds, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, env=ENVIRONMENT,
+                              cwd=os.path.join(ROOT, build_name))  # what meson's paths are relative to
+        return done.returncode, done.stdout.decode(errors="replace")
+    except subprocess.TimeoutExpired as late:
+        return None, (late.stdout or b"").decode(errors="replace") + f"\nno end after {seconds} s"
 
 
 def run_unit(build_name, only, tally, timeout):
-    for name, command in unit_programs(build_name).items():
-        label = f"unit/{name}" if build_name == "build" else f"unit/{name} ({build_name.removeprefix('build-')})"
-        if only not in label:
+    for name, command in programs(build_name, "unit").items():
+        label = unit_label(name, build_name)
+        if only not in label or (build_name != "build" and is_script(command)):
             continue
-        script = is_script(command)
-        with tempfile.NamedTemporaryFile(suffix=".xml") as report:
-            started = time.monotonic()
-            try:
-                arguments = [] if script else ["-r", "compact", "-r", f"junit::out={report.name}"]
-                done = subprocess.run([*command, *arguments], timeout=timeout,
-                                      stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                                      env={**os.environ, **SANITIZER_ENVIRONMENT},
-                                      cwd=os.path.join(ROOT, build_name))  # what meson's paths are relative to
-                code, output = done.returncode, done.stdout + done.stderr
-            except subprocess.TimeoutExpired as late:
-                code, output = None, f"no end after {timeout} s\n" + (late.stdout or b"").decode(errors="replace")
-            seconds = time.monotonic() - started
-            # A script of the suite is one test; a Catch2 program reports its cases.
-            cases = [(name, code == 0)] if script else catch_cases(report.name)
-        failed = [case for case, good in cases if not good]
-        if code != 0 or failed or not cases:
-            tally.passed += len(cases) - len(failed)
-            tally.add(label, "failed", seconds, "\n".join(failed + output.splitlines()[-60:]))
+        started = time.monotonic()
+        if is_script(command):
+            code, output = run_program(build_name, command, timeout)
+            outcomes = counts("passed" if code == 0 else "failed")
         else:
-            tally.passed += len(cases) - 1
-            tally.add(label, "passed", seconds, f"{len(cases)} test cases")
+            with tempfile.NamedTemporaryFile(suffix=".xml") as report:
+                reporters = ["-r", "compact", "-r", f"junit::out={report.name}"]
+                code, output = run_program(build_name, [*command, *reporters], timeout)
+                outcomes = catch_outcomes(report.name)
+            if code != 0 and not outcomes["failed"] or not outcomes:
+                outcomes["failed"] += 1  # it died, or ran nothing
+        tally.add(label.replace(f"/{name}", ""), label, outcomes, time.monotonic() - started, output)
 
 
-def catch_cases(path):
-    try:
-        tree = xml.parse(path)
-    except xml.ParseError:  # the program died before it could write the report
-        return []
-    return [(case.get("name"), case.find("failure") is None and case.find("error") is None)
-            for case in tree.iter("testcase")]
+def catch_outcomes(path):
+    outcomes = collections.Counter()
+    with contextlib.suppress(xml.ParseError):  # the program died before it could write the report
+        for case in xml.parse(path).iter("testcase"):
+            bad = case.find("failure") is not None or case.find("error") is not None
+            outcomes["failed" if bad else "skipped" if case.find("skipped") is not None else "passed"] += 1
+    return outcomes
 
+
+def run_fuzzers(build_name, only, tally, seconds):
+    def fuzz(command):
+        started = time.monotonic()
+        code, output = run_program(build_name, [*command, f"-max_total_time={seconds}"], seconds + FUZZ_END_SECONDS)
+        return code, output, time.monotonic() - started
+
+    chosen = {f"fuzz/{name}": command for name, command in programs(build_name, "fuzz").items() if only in f"fuzz/{name}"}
+    with concurrent.futures.ThreadPoolExecutor(FUZZERS_AT_ONCE) as pool:
+        for label, (code, output, took) in zip(chosen, pool.map(fuzz, chosen.values())):
+            tally.add("fuzz", label, counts("passed" if code == 0 else "failed"), took, output)
+
+
+# ---- scripts ----
 
 def scripts():
-    for folder in ("cluster", "clients"):
-        for file in sorted(os.listdir(os.path.join(ROOT, "test", folder))):
+    """(group, name, path)"""
+    for group in ("cluster", "clients"):
+        for file in sorted(os.listdir(os.path.join(ROOT, "test", group))):
             if file.endswith(".sh") and file != "lib.sh":
-                yield f"{folder}/{file.removesuffix('.sh')}", os.path.join(ROOT, "test", folder, file)
+                yield group, f"{group}/{file.removesuffix('.sh')}", os.path.join(ROOT, "test", group, file)
 
 
-def run_script(name, path, tally, timeout):
+def run_script(group, name, path, tally, timeout):
     work = tempfile.mkdtemp(prefix="trainfs-test-", dir="/var/tmp")
     started = time.monotonic()
     with open(os.path.join(work, "output"), "w+", errors="replace") as output:
@@ -130,63 +193,101 @@ def run_script(name, path, tally, timeout):
         try:
             code = process.wait(timeout)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 15)
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, 9)
-                process.wait()
             code = None
+        finally:  # also when somebody interrupts the run
+            end_group(process)
+            down = take_down(os.path.join(work, "cluster"))
         output.seek(0)
         text = output.read()
-        try:
-            subprocess.run([os.path.join(ROOT, "tools/minicluster"), "down", os.path.join(work, "cluster")],
-                           capture_output=True, timeout=DOWN_SECONDS)
-        except subprocess.TimeoutExpired:
-            code, text = 1, text + f"\nits cluster was not down within {DOWN_SECONDS} s"
-    outcome = {0: "passed", 77: "skipped"}.get(code, "failed")
     if code is None:
         text += f"\nno end after {timeout} s"
-    tally.add(name, outcome, time.monotonic() - started,
-              "\n".join(text.splitlines()[-40:]) if outcome != "passed" else "")
+    if not down:
+        code, text = 1, text + f"\nits cluster was not down within {DOWN_SECONDS} s"
+    outcome = {0: "passed", 77: "skipped"}.get(code, "failed")
     if outcome == "failed":
-        print(f"    left for you to look at: {work}", flush=True)
+        text += f"\nleft for you to look at: {work}"
     else:
         shutil.rmtree(work, ignore_errors=True)
+    tally.add(group, name, counts(outcome), time.monotonic() - started, text)
+
+
+def end_group(process):
+    """Ends a script that still runs, with what it started."""
+    for sig in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is not None:
+            return
+        os.killpg(process.pid, sig)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_SECONDS)
+
+
+def take_down(cluster):
+    """Whether the cluster that a script left up, if any, is down now."""
+    if not os.path.exists(cluster):
+        return True
+    try:
+        subprocess.run([os.path.join(ROOT, "tools/minicluster"), "down", cluster], capture_output=True,
+                       timeout=DOWN_SECONDS)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+# ---- all of it ----
+
+def list_names(only):
+    unit = programs("build", "unit")
+    if not unit:
+        print("test: the names of unit tests are known after a build (tools/build)", file=sys.stderr)
+    names = [f"unit/{name}" for name in unit] + [f"fuzz/{name}" for name in fuzzer_names()]
+    names += [name for _, name, _ in scripts()]
+    print("\n".join(name for name in names if only in name))
+
+
+def run_build(name, args, tally):
+    """Builds `name` and runs what is tested with it. Whether it did build."""
+    chosen = []
+    if name != "build":
+        chosen = targets(name, args.only)
+        if not chosen:
+            return True
+    if not build(name, chosen):
+        tally.add("builds", name, counts("failed"), 0, "does not build")
+        return False
+    run_unit(name, args.only, tally, args.timeout)
+    if name == "build":
+        for group, script, path in scripts():
+            if args.only in script:
+                run_script(group, script, path, tally, args.timeout)
+    if name == "build-asan":
+        run_fuzzers(name, args.only, tally, args.fuzz_seconds)
+    return True
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(prog="test", description=__doc__, usage=argparse.SUPPRESS,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--no-sanitizers", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--list", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--fuzz-seconds", type=int, default=60, help=argparse.SUPPRESS)
+    parser.add_argument("--timeout", type=int, default=600, help=argparse.SUPPRESS)
+    return parser.parse_args()
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="test", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--only", default="", metavar="PATTERN", help=argparse.SUPPRESS)
-    parser.add_argument("--no-sanitizers", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--list", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--timeout", type=int, default=600, metavar="S", help="seconds that one test may take (600)")
-    args = parser.parse_args()
-    chosen = [(name, path) for name, path in scripts() if args.only in name]
+    args = parse_arguments()
     if args.list:
-        print("\n".join(name for name, _ in chosen))
-        return
+        return list_names(args.only)
     if os.geteuid() != 0:
         sys.exit("test: needs root: it mounts file systems")
-
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     tally = Tally()
-    for name in BUILDS:
-        if name != "build" and (args.no_sanitizers or (args.only and "unit" not in args.only)):
-            continue
-        if not build(name):
-            tally.add(name, "failed", 0, "does not build")
-            if name == "build":
-                break
-            continue
-        run_unit(name, args.only, tally, args.timeout)
-        if name == "build":
-            for script in chosen:
-                run_script(*script, tally, args.timeout)
-    for name in tally.failed:
-        print(f"failed: {name}")
-    skipped = f", {len(tally.skipped)} skipped" if tally.skipped else ""
-    print(f"{tally.passed} passed, {len(tally.failed)} failed{skipped}")
-    sys.exit(1 if tally.failed or not tally.passed else 0)
+    for name in ["build"] if args.no_sanitizers else BUILDS:
+        if not run_build(name, args, tally) and name == "build":
+            break
+    print(tally.summary())
+    sys.exit(1 if tally.failed or not tally.total("passed") else 0)
 
 
 if __name__ == "__main__":
