@@ -77,6 +77,11 @@ void SessionRpc::requireLive() const {
   if (session_->ending)
     kj::throwFatalException(
         KJ_EXCEPTION(DISCONNECTED, "this session has ended", session_->id.value));
+  // What a lost connection still brings is answered over the new one. Done here, too, it might come
+  // late: a release would take away what was opened since.
+  if (attachment_ != session_->attachment)
+    kj::throwFatalException(
+        KJ_EXCEPTION(DISCONNECTED, "this session goes on over another connection"));
 }
 
 kj::Promise<void> SessionRpc::runExecute(ExecuteContext context) {

@@ -62,6 +62,24 @@ TEST_CASE("a request resent over a new connection is executed once") {
   CHECK(next.getReply().getError() == EEXIST);
 }
 
+TEST_CASE("a release that a lost connection brings late does not undo an open of the next one") {
+  Fixture fixture;
+  Client client(fixture, "a");
+  client.open();
+  auto file = client.create("file");
+  CHECK(client.openFile(file) == 0);
+  auto lostConnection = std::move(client.connection);
+  auto lost = KJ_ASSERT_NONNULL(client.session);
+  client.resume({});
+  CHECK(client.openFile(file) == 0);
+  auto release = lost.releaseRequest();
+  release.setInode(file.value);
+  CHECK_THROWS_AS(release.send().wait(fixture.io.waitScope), kj::Exception);
+  CHECK(client.unlink("file") == 0);
+  CHECK(client.getattr(file).getError() == 0);
+  client.release(file);
+}
+
 TEST_CASE("a request resent while its first copy is still in the log is executed once") {
   Fixture fixture;
   Client client(fixture, "a");
