@@ -3,8 +3,10 @@
   test                   all of it (about 20 minutes on two cores the first time)
   test --only PATTERN    only tests whose name contains PATTERN, e.g. --only unit/, --only cluster/kill
   test --no-sanitizers   leave out the builds under address, undefined and thread sanitizers, and fuzzing
+  test --long            the long forms: 1,000 power cuts, 50 rounds of kill -9, an hour for each fuzzer; hours in
+                         all, so best with --only
   test --fuzz-seconds N  how long each fuzzer searches (60)
-  test --timeout S       how long one program or script may take (600)
+  test --timeout S       how long one program or script may take (600; 4 hours with --long)
   test --list            names only
 
 unit/ are the Catch2 programs of the meson suite `unit`, without and under sanitizers. fuzz/ are the libFuzzer
@@ -40,8 +42,10 @@ BUILDS = {
     "build-asan": ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dfuzzers=true"],
     "build-tsan": ["-Db_sanitize=thread", "-Db_lundef=false"],
 }
-ENVIRONMENT = {
-    **os.environ,
+# What --long says to tests that have a long form; without it each has its own short one.
+LONG_FORMS = {"TRAINFS_POWER_CUTS": "1000", "TRAINFS_KILL_ROUNDS": "50"}
+LONG_FUZZ_SECONDS, LONG_TIMEOUT = 3600, 4 * 3600
+SANITIZERS = {
     "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=1",
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
     "TSAN_OPTIONS": f"halt_on_error=1:suppressions={ROOT}/test/tsan-suppressions.txt",
@@ -126,7 +130,7 @@ def run_program(build_name, command, seconds):
     """(exit status or None after `seconds`, output)"""
     try:
         done = subprocess.run(command, timeout=seconds, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, env=ENVIRONMENT,
+                              stderr=subprocess.STDOUT, env={**os.environ, **SANITIZERS},
                               cwd=os.path.join(ROOT, build_name))  # what meson's paths are relative to
         return done.returncode, done.stdout.decode(errors="replace")
     except subprocess.TimeoutExpired as late:
@@ -270,9 +274,13 @@ def parse_arguments():
     parser.add_argument("--only", default="", help=argparse.SUPPRESS)
     parser.add_argument("--no-sanitizers", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--list", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--fuzz-seconds", type=int, default=60, help=argparse.SUPPRESS)
-    parser.add_argument("--timeout", type=int, default=600, help=argparse.SUPPRESS)
-    return parser.parse_args()
+    parser.add_argument("--long", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--fuzz-seconds", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--timeout", type=int, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    args.fuzz_seconds = args.fuzz_seconds or (LONG_FUZZ_SECONDS if args.long else 60)
+    args.timeout = args.timeout or (LONG_TIMEOUT if args.long else 600)
+    return args
 
 
 def main():
@@ -281,6 +289,8 @@ def main():
         return list_names(args.only)
     if os.geteuid() != 0:
         sys.exit("test: needs root: it mounts file systems")
+    if args.long:
+        os.environ.update(LONG_FORMS)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     tally = Tally()
     for name in ["build"] if args.no_sanitizers else BUILDS:
