@@ -69,8 +69,14 @@ bool forEachPiece(uint64_t offsetBytes, size_t lengthBytes, Visit visit) {
   return true;
 }
 
+bool isChangeOrSync(BulkOp op) {
+  return op == BulkOp::kWrite || op == BulkOp::kPunch || op == BulkOp::kTruncate ||
+         op == BulkOp::kSync;
+}
+
 std::string checkRequestExtent(BulkOp op, const BulkExtent& extent) {
-  if (extent.flags & ~kExtentMustExist) return "unknown flags " + number(extent.flags);
+  uint32_t known = op == BulkOp::kRead ? kExtentMustExist | kExtentVerify : kExtentMustExist;
+  if (extent.flags & ~known) return "unknown flags " + number(extent.flags);
   switch (op) {
     case BulkOp::kRead:
     case BulkOp::kWrite:
@@ -87,7 +93,8 @@ std::string checkRequestExtent(BulkOp op, const BulkExtent& extent) {
 
 std::string checkExtent(const BulkHeader& header, const BulkExtent& extent) {
   bool reply = header.flags & kBulkReply;
-  if (extent.reserved != 0) return "reserved field is not 0";
+  if (extent.verifier != 0 && !(reply && isChangeOrSync(header.op)))
+    return "a verifier where none belongs";
   if (decodeObjectId(extent.object).inode == kNoInode) return "inode 0";
   if (extent.offsetBytes > kFileBytesMax)
     return "offset " + number(extent.offsetBytes) + " too large";

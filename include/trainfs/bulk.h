@@ -21,7 +21,7 @@
 namespace trainfs {
 
 inline constexpr uint32_t kBulkMagic = 0x6b627466;  // "ftbk"
-inline constexpr uint16_t kBulkVersion = 1;
+inline constexpr uint16_t kBulkVersion = 2;
 inline constexpr uint32_t kBulkExtentsMax = 64;
 inline constexpr uint32_t kBulkPayloadBytesMax = 8 * kMiB;
 
@@ -41,6 +41,7 @@ inline constexpr uint16_t kBulkReply = 1;
 // Extent flags.
 inline constexpr uint32_t kExtentMustExist = 1;  // request: a missing object is EIO, not zeros
 inline constexpr uint32_t kExtentMissing = 2;    // reply: there is no such object
+inline constexpr uint32_t kExtentVerify = 4;     // read request: the server checks the sums, too
 
 // What can be wrong with a request. Errno-like outcomes of I/O travel in BulkHeader::errorCode.
 enum class BulkStatus : uint8_t {
@@ -82,7 +83,10 @@ struct BulkExtent {
   uint64_t offsetBytes = 0;
   uint32_t lengthBytes = 0;
   uint32_t flags = 0;
-  uint64_t reserved = 0;
+  // Replies to write, punch, truncate and sync: stands for the memory that the object's unsynced
+  // changes are in. A change that was answered with another one than its sync may be lost.
+  // 0: no such object. 0 also in everything else.
+  uint64_t verifier = 0;
 };
 static_assert(sizeof(BulkExtent) == 40 && std::is_trivially_copyable_v<BulkExtent>);
 

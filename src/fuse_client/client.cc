@@ -66,7 +66,7 @@ void Client::loseChanges() {
   for (auto& inode : inodes_.all()) {
     std::unique_lock lock(inode->mutex);
     if (inode->unreported.any()) {
-      inode->lostChanges = true;
+      inode->losses.add();
       inode->unreported = {.changes = inode->unreported.changes,
                            .reported = inode->unreported.changes};
       ++lost;

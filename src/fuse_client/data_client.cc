@@ -27,7 +27,8 @@ class RoutedDataClient final : public DataClient {
   }
 
   void read(std::vector<ReadPiece> pieces, Completion done) override {
-    Plan plan(router_, std::move(done), BulkOp::kRead);
+    Plan plan(router_, BulkOp::kRead);
+    plan.operation().done = std::move(done);
     for (const ReadPiece& piece : pieces) {
       plan.add(piece.extent,
                {.flags = piece.mustExist ? kExtentMustExist : 0, .data = piece.data.data()},
@@ -36,39 +37,38 @@ class RoutedDataClient final : public DataClient {
     plan.submit();
   }
 
-  void write(std::vector<WritePiece> pieces, Completion done) override {
-    Plan plan(router_, std::move(done), BulkOp::kWrite);
+  void write(std::vector<WritePiece> pieces, ChangeCompletion done) override {
+    Plan plan(router_, BulkOp::kWrite, pieces.size(), std::move(done));
     for (const WritePiece& piece : pieces)
       plan.add(piece.extent, {.data = const_cast<std::byte*>(piece.data.data())},
                piece.data.size());
     plan.submit();
   }
 
-  void punch(std::vector<ObjectExtent> extents, Completion done) override {
-    Plan plan(router_, std::move(done), BulkOp::kPunch);
+  void punch(std::vector<ObjectExtent> extents, ChangeCompletion done) override {
+    Plan plan(router_, BulkOp::kPunch, extents.size(), std::move(done));
     for (const ObjectExtent& extent : extents) plan.add(extent, {}, extent.lengthBytes);
     plan.submit();
   }
 
-  void truncate(std::vector<ObjectTruncate> objects, Completion done) override {
-    Plan plan(router_, std::move(done), BulkOp::kTruncate);
+  void truncate(std::vector<ObjectTruncate> objects, ChangeCompletion done) override {
+    Plan plan(router_, BulkOp::kTruncate, objects.size(), std::move(done));
     for (const ObjectTruncate& truncate : objects)
       plan.addObject(truncate.object, {.offsetBytes = truncate.sizeBytes});
     plan.submit();
   }
 
-  void sync(std::vector<ObjectRef> objects, Completion done) override {
-    Plan plan(router_, std::move(done), BulkOp::kSync);
+  void sync(std::vector<ObjectRef> objects, ChangeCompletion done) override {
+    Plan plan(router_, BulkOp::kSync, objects.size(), std::move(done));
     for (const ObjectRef& object : objects) plan.addObject(object, {});
     plan.submit();
   }
 
   void stat(std::vector<ObjectRef> objects, StatCompletion done) override {
-    Plan plan(router_, {}, BulkOp::kStat);
+    Plan plan(router_, BulkOp::kStat);
     plan.operation().statDone = std::move(done);
     plan.operation().figures.resize(objects.size());
-    for (size_t i = 0; i < objects.size(); ++i)
-      plan.addObject(objects[i], {.figuresIndex = static_cast<uint32_t>(i)});
+    for (const ObjectRef& object : objects) plan.addObject(object, {});
     plan.submit();
   }
 
@@ -76,18 +76,22 @@ class RoutedDataClient final : public DataClient {
   // One call under construction.
   class Plan {
    public:
-    Plan(RequestRouter& router, Completion done, BulkOp op)
+    Plan(RequestRouter& router, BulkOp op)
         : router_(router),
           operation_(std::make_unique<Operation>()),
           planner_(
               router.pool(), [&router](ChainId chain) { return router.portCount(chain); },
-              operation_.get(), op) {
-      operation_->done = std::move(done);
+              operation_.get(), op) {}
+    Plan(RequestRouter& router, BulkOp op, size_t pieces, ChangeCompletion done)
+        : Plan(router, op) {
+      operation_->changeDone = std::move(done);
+      operation_->verifiers.resize(pieces);
     }
     Operation& operation() { return *operation_; }
 
     // `memoryBytes` of memory for the extent: anything but its length is a bug of the caller.
     void add(const ObjectExtent& extent, Slice slice, uint64_t memoryBytes) {
+      slice.piece = pieces_++;
       bool valid = extent.lengthBytes == memoryBytes && extent.objectOffsetBytes <= kFileBytesMax &&
                    extent.lengthBytes <= kFileBytesMax - extent.objectOffsetBytes;
       if (!valid) error_ = EINVAL;
@@ -97,6 +101,7 @@ class RoutedDataClient final : public DataClient {
       planner_.add(extent.chain, extent.lengthBytes, slice);
     }
     void addObject(const ObjectRef& object, Slice slice) {
+      slice.piece = pieces_++;
       if (slice.offsetBytes > kFileBytesMax) {
         error_ = EINVAL;
         return;
@@ -121,6 +126,7 @@ class RoutedDataClient final : public DataClient {
     RequestRouter& router_;
     std::unique_ptr<Operation> operation_;
     FramePlanner planner_;
+    uint32_t pieces_ = 0;
     int error_ = 0;
   };
 

@@ -7,6 +7,9 @@
 // then EIO. Never answered wrongly: a short or damaged reply is not a success. Reads verify sums; a
 // mismatch is read again once and then EIO with a log line naming object, offset and both sums.
 //
+// Changes are answered with verifiers, one per piece or object (BulkExtent::verifier): a change that
+// got another one than the sync after it may be lost.
+//
 // Also: a write that servers keep finding different from its sums is EIO (the memory changed);
 // EINVAL for memory that does not fit its extent; EFBIG and EAGAIN beyond the limits in
 // data_request.h and request_router.h.
@@ -57,9 +60,15 @@ struct ObjectFigures {
   uint64_t sizeBytes = 0, usedBytes = 0;
 };
 
+// 0: no such object.
+using Verifiers = std::vector<uint64_t>;
+// The parts of one piece were answered with different ones, so some may be lost already.
+inline constexpr uint64_t kVerifiersDiffer = ~uint64_t{0};
+
 class DataClient {
  public:
   using Completion = std::function<void(Status)>;
+  using ChangeCompletion = std::function<void(Result<Verifiers>)>;
   using StatCompletion = std::function<void(Result<std::vector<ObjectFigures>>)>;
 
   static std::unique_ptr<DataClient> create(const DataClientOptions& options);
@@ -76,10 +85,10 @@ class DataClient {
   // The memory of the pieces must stay valid until the completion has run. Bytes beyond an object's
   // end, and objects that need not exist, read as zeros.
   virtual void read(std::vector<ReadPiece> pieces, Completion done) = 0;
-  virtual void write(std::vector<WritePiece> pieces, Completion done) = 0;
-  virtual void punch(std::vector<ObjectExtent> extents, Completion done) = 0;
-  virtual void truncate(std::vector<ObjectTruncate> objects, Completion done) = 0;
-  virtual void sync(std::vector<ObjectRef> objects, Completion done) = 0;
+  virtual void write(std::vector<WritePiece> pieces, ChangeCompletion done) = 0;
+  virtual void punch(std::vector<ObjectExtent> extents, ChangeCompletion done) = 0;
+  virtual void truncate(std::vector<ObjectTruncate> objects, ChangeCompletion done) = 0;
+  virtual void sync(std::vector<ObjectRef> objects, ChangeCompletion done) = 0;
   virtual void stat(std::vector<ObjectRef> objects, StatCompletion done) = 0;
 };
 

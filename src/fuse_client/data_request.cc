@@ -17,10 +17,20 @@ bool hasPayload(BulkOp op) {
 
 }  // namespace
 
+void Operation::noteVerifier(uint32_t piece, uint64_t verifier) {
+  if (verifier == 0) return;
+  std::atomic_ref place(verifiers[piece]);
+  uint64_t before = 0;
+  if (!place.compare_exchange_strong(before, verifier) && before != verifier)
+    place.store(kVerifiersDiffer);
+}
+
 void Operation::complete() {
   int code = error.load(std::memory_order_acquire);
   if (statDone) {
     statDone(code == 0 ? Result<std::vector<ObjectFigures>>(std::move(figures)) : Errno(code));
+  } else if (changeDone) {
+    changeDone(code == 0 ? Result<Verifiers>(std::move(verifiers)) : Errno(code));
   } else {
     done(code == 0 ? Status(Done{}) : Status(Errno(code)));
   }

@@ -28,12 +28,18 @@ inline constexpr uint32_t kExtentsPerOperation = 65536;
 inline constexpr uint32_t kPooledRequests = 1024;
 
 struct Operation {
-  DataClient::Completion done;
-  DataClient::StatCompletion statDone;  // exactly one of the two is set
-  std::vector<ObjectFigures> figures;   // of a stat
+  // Exactly one of the three is set.
+  DataClient::Completion done;  // of a read
+  DataClient::ChangeCompletion changeDone;
+  DataClient::StatCompletion statDone;
+  // By piece: of a change or sync, of a stat.
+  Verifiers verifiers;
+  std::vector<ObjectFigures> figures;
   std::atomic<uint32_t> requestsLeft{0};
   std::atomic<int> error{0};  // the first one stays
 
+  // What a part of a piece was answered with. Any worker.
+  void noteVerifier(uint32_t piece, uint64_t verifier);
   void complete();  // calls back; no request may be left
 };
 
@@ -42,9 +48,9 @@ struct Slice {
   ObjectId object;
   uint64_t offsetBytes = 0;  // truncate: the size
   uint32_t lengthBytes = 0;
-  uint32_t flags = 0;         // kExtentMustExist
+  uint32_t flags = 0;         // kExtentMustExist, kExtentVerify
   std::byte* data = nullptr;  // a write never changes it
-  uint32_t figuresIndex = 0;  // stat
+  uint32_t piece = 0;         // of the operation
 };
 
 struct Request {

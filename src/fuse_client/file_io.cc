@@ -133,13 +133,14 @@ void FileIo::writeNow(const InodePtr& inode, uint64_t offset, std::span<const st
 
   auto sent = pieces;
   data_.write(std::move(sent), [=, this, pieces = std::move(pieces), answer = std::move(answer),
-                                pass = std::move(pass)](Status status) {
-    if (!status) {
+                                pass = std::move(pass)](Result<Verifiers> verifiers) {
+    if (!verifiers) {
       std::lock_guard lock(inode->mutex);
       inode->strayBytes |= end > inode->present().sizeBytes;
-      return answer(status.error());
+      inode->pastUnknown = true;
+      return answer(verifiers.error());
     }
-    wrote(inode, pieces, offset, end);
+    wrote(inode, pieces, *verifiers, offset, end);
     bool privileged;
     {
       std::lock_guard lock(inode->mutex);
@@ -155,8 +156,17 @@ void FileIo::writeNow(const InodePtr& inode, uint64_t offset, std::span<const st
   });
 }
 
-void FileIo::wrote(const InodePtr& inode, const std::vector<WritePiece>& pieces, uint64_t offset,
-                   uint64_t end) {
+// mutex held.
+void FileIo::noteUnsynced(Inode& inode, const ObjectRef& object, uint64_t verifier) {
+  if (verifier == 0) return;  // there is no such object
+  auto [at, added] = inode.unsynced.try_emplace(object.object, Unsynced{object.chain, verifier});
+  if (added || at->second.verifier == verifier) return;
+  inode.losses.add();
+  at->second.verifier = verifier;
+}
+
+void FileIo::wrote(const InodePtr& inode, const std::vector<WritePiece>& pieces,
+                   const Verifiers& verifiers, uint64_t offset, uint64_t end) {
   bool first;
   {
     std::lock_guard lock(inode->mutex);
@@ -168,9 +178,9 @@ void FileIo::wrote(const InodePtr& inode, const std::vector<WritePiece>& pieces,
     ++unreported.changes;
     inode->changedAt = inodes_.tick();
     std::shared_ptr<Layout> extended;
-    for (auto& piece : pieces) {
-      auto& object = piece.extent.object;
-      inode->unsynced.emplace(object, piece.extent.chain);
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      auto& object = pieces[i].extent.object;
+      noteUnsynced(*inode, {object, pieces[i].extent.chain}, verifiers[i]);
       if (!inode->layout || object.component >= inode->layout->components.size() ||
           object.generation != inode->layout->generation ||
           exists(extended ? *extended : *inode->layout, object))
@@ -224,11 +234,23 @@ void FileIo::truncateThenSet(const InodePtr& inode, Identity identity, SetAttrOp
     if (!taken) return answer(taken.error());
     auto cuts = truncations(*inode, op.sizeBytes);
     if (cuts.empty()) return setAttributesNow(inode, identity, op, answer);
-    data_.truncate(std::move(cuts), [=, this](Status status) {
-      if (!status) return answer(status.error());
+    std::vector<ObjectRef> objects;
+    for (auto& cut : cuts) objects.push_back(cut.object);
+    data_.truncate(std::move(cuts), [=, this](Result<Verifiers> verifiers) {
+      noteChanged(inode, objects, verifiers);
+      if (!verifiers) return answer(verifiers.error());
       setAttributesNow(inode, identity, op, answer);
     });
   });
+}
+
+// After a truncation or punch.
+void FileIo::noteChanged(const InodePtr& inode, const std::vector<ObjectRef>& objects,
+                         const Result<Verifiers>& verifiers) {
+  std::lock_guard lock(inode->mutex);
+  if (!verifiers) inode->pastUnknown = true;
+  for (size_t i = 0; verifiers && i < objects.size(); ++i)
+    noteUnsynced(*inode, objects[i], (*verifiers)[i]);
 }
 
 void FileIo::setAttributesNow(const InodePtr& inode, Identity identity, SetAttrOp op,
@@ -236,8 +258,8 @@ void FileIo::setAttributesNow(const InodePtr& inode, Identity identity, SetAttrO
   Time unreportedMtime{};
   uint64_t unreportedEnd = 0;
   if (op.mask & (kSetSize | kSetMtime | kSetMtimeNow)) {
-    // Taken back before it is asked for: a report that a recall sends meanwhile must not carry it, or it would
-    // bring the old size or time back.
+    // Taken back before it is asked for: a report that a recall sends meanwhile must not carry it,
+    // or it would bring the old size or time back.
     std::lock_guard lock(inode->mutex);
     unreportedMtime = std::exchange(inode->unreported.mtime, Time{});
     unreportedEnd = inode->unreported.endBytes;
@@ -279,7 +301,6 @@ std::vector<ObjectTruncate> FileIo::truncations(Inode& inode, uint64_t sizeBytes
     uint64_t after = striping::objectSize(*inode.layout, object.component, object.stripe, keep);
     if (alone && after >= before) continue;
     cuts.push_back({{object, placed.chain}, after});
-    inode.unsynced.emplace(object, placed.chain);
   }
   return cuts;
 }
@@ -305,11 +326,13 @@ void FileIo::punchNow(const InodePtr& inode, FileRange range, bool extend, Answe
       extents = striping::split(inode->id, *inode->layout, inside).extents;
       std::erase_if(extents, [&](auto& extent) { return !exists(*inode->layout, extent.object); });
     }
-    for (auto& extent : extents) inode->unsynced.emplace(extent.object, extent.chain);
     inode->grownInOrder = false;
   }
-  auto punched = [=, this](Status status) {
-    if (!status) return answer(status.error());
+  std::vector<ObjectRef> objects;
+  for (auto& extent : extents) objects.push_back({extent.object, extent.chain});
+  auto punched = [=, this](Result<Verifiers> verifiers) {
+    noteChanged(inode, objects, verifiers);
+    if (!verifiers) return answer(verifiers.error());
     {
       std::lock_guard lock(inode->mutex);
       inode->unreported.mtime = realtime();
@@ -320,7 +343,7 @@ void FileIo::punchNow(const InodePtr& inode, FileRange range, bool extend, Answe
     if (extend) grow(inode, range.endBytes());
     answer(Done{});
   };
-  if (extents.empty()) return punched(Done{});
+  if (extents.empty()) return punched(Verifiers{});
   data_.punch(std::move(extents), punched);
 }
 

@@ -47,8 +47,9 @@ class FileIo {
   // The file is at least this long afterwards.
   void extend(InodePtr inode, uint64_t sizeBytes, Answer<Done> answer);
 
-  // Data, size and name are on stable storage when it is answered.
-  void sync(InodePtr inode, Answer<Done> answer);
+  // Data, size and name are on stable storage when it is answered. EIO, once per mark: something
+  // that was written before is lost.
+  void sync(InodePtr inode, Losses::Mark mark, Answer<Done> answer);
   // Tells the MDS what was written. One after another per inode, unless urgent.
   void report(InodePtr inode, Answer<Done> answer);
   void reportUrgently(InodePtr inode, Answer<Done> answer);
@@ -68,8 +69,16 @@ class FileIo {
                Answer<size_t> answer);
   void writeNow(const InodePtr& inode, uint64_t offset, std::span<const std::byte> data,
                 bool killPrivileges, Pass pass, Answer<size_t> answer);
-  void wrote(const InodePtr& inode, const std::vector<WritePiece>& pieces, uint64_t offset,
-             uint64_t end);
+  void wrote(const InodePtr& inode, const std::vector<WritePiece>& pieces,
+             const Verifiers& verifiers, uint64_t offset, uint64_t end);
+  static void noteUnsynced(Inode& inode, const ObjectRef& object, uint64_t verifier);
+  static void noteChanged(const InodePtr& inode, const std::vector<ObjectRef>& objects,
+                          const Result<Verifiers>& verifiers);
+  using UnsyncedObjects = std::map<ObjectId, Unsynced>;
+  static UnsyncedObjects takeUnsynced(Inode& inode);
+  static void noteSynced(Inode& inode, const UnsyncedObjects& objects,
+                         const Result<Verifiers>& verifiers);
+  void reportSynced(const InodePtr& inode, Losses::Mark mark, Status synced, Answer<Done> answer);
   void setAttributesNow(const InodePtr& inode, Identity identity, SetAttrOp op,
                         Answer<Inodes::Taken> answer);
   void truncateThenSet(const InodePtr& inode, Identity identity, SetAttrOp op,

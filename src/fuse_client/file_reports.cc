@@ -3,6 +3,8 @@
 
 #include "fuse_client/file_io.h"
 #include "striping/layout.h"
+#include "trainfs/logging.h"
+#include "trainfs/object_id.h"
 
 namespace trainfs::client {
 
@@ -37,9 +39,10 @@ void FileIo::sendReport(const InodePtr& inode, bool stillWriting, uint64_t usedB
         bool unknown;
         {
           std::lock_guard lock(inode->mutex);
-          // With a writer it cannot be gone: the MDS does not know of this writer, and will not be told the size.
+          // With a writer it cannot be gone: the MDS does not know of this writer, and will not be
+          // told the size.
           unknown = gone && inode->writers != 0;
-          inode->lostChanges |= unknown;
+          if (unknown) inode->losses.add();
           auto& unreported = inode->unreported;
           if (unreported.changes == upTo) unreported = {.changes = upTo, .reported = upTo};
           // Not before: a server that starts anew is told of every writer whose last word it may
@@ -74,35 +77,76 @@ void FileIo::reportUrgently(InodePtr inode, Answer<Done> answer) {
   sendReport(inode, true, 0, MdsClient::Urgency::kUrgent, std::move(answer));
 }
 
-void FileIo::sync(InodePtr inode, Answer<Done> answer) {
+// What a sync has to cover. mutex held.
+FileIo::UnsyncedObjects FileIo::takeUnsynced(Inode& inode) {
+  UnsyncedObjects objects;
+  objects.swap(inode.unsynced);
+  if (inode.pastUnknown && inode.layout)
+    for (auto& placed : striping::objectsOf(inode.id, *inode.layout, true))
+      objects.emplace(placed.object, Unsynced{placed.chain});
+  return objects;
+}
+
+// `verifiers`: those of the sync of `objects`. mutex held.
+void FileIo::noteSynced(Inode& inode, const UnsyncedObjects& objects,
+                        const Result<Verifiers>& verifiers) {
+  if (verifiers) inode.pastUnknown = false;
+  size_t i = 0;
+  for (auto& [object, change] : objects) {
+    bool known = change.verifier != 0;  // else it is one of the past, which nothing is known of
+    if (!verifiers && known) {
+      auto [at, added] = inode.unsynced.try_emplace(object, change);
+      if (!added && at->second.verifier != change.verifier) inode.losses.add();
+    } else if (verifiers && known && change.verifier != (*verifiers)[i]) {
+      spdlog::error("file {:x}: object {}: its server lost what was written and not synced",
+                    inode.id.value, objectIdHex(object));
+      inode.losses.add();
+    }
+    ++i;
+  }
+}
+
+void FileIo::sync(InodePtr inode, Losses::Mark mark, Answer<Done> answer) {
   inode->syncs->exclusive([=, this, answer = std::move(answer)](Pass pass) {
-    std::map<ObjectId, ChainId> objects;
+    UnsyncedObjects objects;
     {
       std::lock_guard lock(inode->mutex);
-      if (std::exchange(inode->lostChanges, false)) return answer(Errno(EIO));
-      objects.swap(inode->unsynced);
-      if (inode->pastUnknown && inode->layout)
-        for (auto& placed : striping::objectsOf(inode->id, *inode->layout, true))
-          objects.emplace(placed.object, placed.chain);
+      objects = takeUnsynced(*inode);
     }
-    auto synced = [=, this](Status status) {
-      bool any;
-      {
-        std::lock_guard lock(inode->mutex);
-        if (!status) inode->unsynced.insert(objects.begin(), objects.end());
-        if (status) inode->pastUnknown = false;
-        any = inode->unreported.any();
-      }
-      if (!status || !any) return answer(status);
-      sendReport(inode, true, 0, MdsClient::Urgency::kOrdinary,
-                 [answer, pass](Status reported) { answer(reported); });
-    };
-    if (objects.empty()) return synced(Done{});
     std::vector<ObjectRef> refs;
     refs.reserve(objects.size());
-    for (auto& [object, chain] : objects) refs.push_back({object, chain});
+    for (auto& [object, change] : objects) refs.push_back({object, change.chain});
+    auto synced = [=, this](Result<Verifiers> verifiers) {
+      {
+        std::lock_guard lock(inode->mutex);
+        noteSynced(*inode, objects, verifiers);
+      }
+      auto status = verifiers ? Status(Done{}) : Status(verifiers.error());
+      reportSynced(inode, mark, status, [answer, pass](Status done) { answer(done); });
+    };
+    if (refs.empty()) return synced(Verifiers{});
     data_.sync(std::move(refs), synced);
   });
+}
+
+// The end of a sync: the MDS learns the size, and the handle what is lost.
+void FileIo::reportSynced(const InodePtr& inode, Losses::Mark mark, Status synced,
+                          Answer<Done> answer) {
+  auto tell = [inode, mark = std::move(mark), answer = std::move(answer)](Status status) {
+    bool lost;
+    {
+      std::lock_guard lock(inode->mutex);
+      lost = inode->losses.take(mark);
+    }
+    answer(status && lost ? Status(Errno(EIO)) : status);
+  };
+  bool any;
+  {
+    std::lock_guard lock(inode->mutex);
+    any = inode->unreported.any();
+  }
+  if (!synced || !any) return tell(synced);
+  sendReport(inode, true, 0, MdsClient::Urgency::kOrdinary, tell);
 }
 
 // ---- handles ----
@@ -181,7 +225,7 @@ void FileIo::reportLast(const InodePtr& inode, Pass pass) {
                [=, this, pass = pass](Status status) {
                  if (!status) {
                    std::lock_guard lock(inode->mutex);
-                   inode->lostChanges = true;
+                   inode->losses.add();
                  }
                  releaseIfClosed(inode, pass);
                });

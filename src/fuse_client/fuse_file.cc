@@ -37,6 +37,10 @@ void setCacheMode(fuse_file_info& file, bool writing, bool mayCache) {
 void giveHandle(const RequestPtr& request, const InodePtr& inode, fuse_file_info file, bool writing,
                 const Inodes::Taken* created) {
   auto handle = std::make_unique<OpenHandle>(OpenHandle{inode, writing});
+  {
+    std::lock_guard lock(inode->mutex);
+    handle->losses = inode->losses.newMark();
+  }
   file.fh = reinterpret_cast<uint64_t>(handle.get());
   bool given;
   {
@@ -110,7 +114,7 @@ void flush(fuse_req_t req, fuse_ino_t, fuse_file_info* file) {
   bool lost;
   {
     std::lock_guard lock(handle.inode->mutex);
-    lost = std::exchange(handle.inode->lostChanges, false);
+    lost = handle.inode->losses.take(handle.losses);
   }
   if (lost) return request->error(EIO);
   if (!handle.writing || request->client().coherence().mayCache()) return request->error(0);
@@ -118,11 +122,12 @@ void flush(fuse_req_t req, fuse_ino_t, fuse_file_info* file) {
       handle.inode, [request](Status status) { request->error(status.errnoOrZero()); });
 }
 
-void fsync(fuse_req_t req, fuse_ino_t id, int, fuse_file_info*) {
+void fsync(fuse_req_t req, fuse_ino_t, int, fuse_file_info* file) {
   auto request = Request::begin(req);
-  auto inode = request->client().inodes().obtain(InodeId{id});
-  request->client().files().sync(
-      inode, [request](Status status) { request->error(status.errnoOrZero()); });
+  auto& handle = handleOf(file);
+  request->client().files().sync(handle.inode, handle.losses, [request](Status status) {
+    request->error(status.errnoOrZero());
+  });
 }
 
 // ---- data ----
@@ -147,22 +152,23 @@ struct Write {
   uint64_t offset = 0;
   bool killPrivileges = false;
   bool durable = false;
+  Losses::Mark losses;
 };
 
 // `buffer` holds `data`, until the OSTs have it.
 void writeFrom(const RequestPtr& request, const Write& write, BufferPool::Buffer buffer,
                std::span<const std::byte> data) {
-  request->client().files().write(write.inode, write.offset, data, write.killPrivileges,
-                                  [request, inode = write.inode, buffer = std::move(buffer),
-                                   durable = write.durable](Result<size_t> written) {
-                                    if (!written) return request->error(written.error().code());
-                                    if (!durable) return request->written(*written);
-                                    request->client().files().sync(
-                                        inode, [request, count = *written](Status status) {
-                                          if (!status) return request->error(status.error().code());
-                                          request->written(count);
-                                        });
-                                  });
+  request->client().files().write(
+      write.inode, write.offset, data, write.killPrivileges,
+      [request, inode = write.inode, buffer = std::move(buffer), durable = write.durable,
+       losses = write.losses](Result<size_t> written) {
+        if (!written) return request->error(written.error().code());
+        if (!durable) return request->written(*written);
+        request->client().files().sync(inode, losses, [request, count = *written](Status status) {
+          if (!status) return request->error(status.error().code());
+          request->written(count);
+        });
+      });
 }
 
 // Data in the kernel's ring is copied: its memory serves the next request as soon as this one is
@@ -174,7 +180,8 @@ void write(fuse_req_t req, fuse_ino_t, const char* bytes, size_t size, off_t off
   Write write{.inode = handleOf(file).inode,
               .offset = static_cast<uint64_t>(offset),
               .killPrivileges = file->kill_suidgid != 0,
-              .durable = (file->flags & (O_SYNC | O_DSYNC)) != 0};
+              .durable = (file->flags & (O_SYNC | O_DSYNC)) != 0,
+              .losses = handleOf(file).losses};
   std::span data(reinterpret_cast<const std::byte*>(bytes), size);
   if (!fuse_req_is_uring(req)) return writeFrom(request, write, ReceiveLoop::keep(), data);
   request->client().buffers().whenFree([request, write, data](BufferPool::Buffer buffer) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "fuse_client/data_client.h"
+#include "fuse_client/losses.h"
 #include "fuse_client/mds_client.h"
 #include "fuse_client/ordered_access.h"
 #include "trainfs/types.h"
@@ -44,6 +45,12 @@ struct Unreported {
 // What OSTs' file systems allocate in.
 inline constexpr uint64_t kAllocationBytes = 4096;
 
+// An object with changes that no fsync has covered yet.
+struct Unsynced {
+  ChainId chain;
+  uint64_t verifier = 0;  // that they were answered with
+};
+
 struct Inode {
   explicit Inode(InodeId inode) : id(inode) {}
   const InodeId id;
@@ -67,13 +74,12 @@ struct Inode {
   bool orphan = false;  // unlinked, maybe, and kept for this client until its last handle goes
 
   Unreported unreported;
-  std::map<ObjectId, ChainId> unsynced;  // written since the last fsync
+  std::map<ObjectId, Unsynced> unsynced;  // changed since the last fsync
   bool pastUnknown =
       true;  // there may be more of them: the inode was forgotten and met again since
   bool grownInOrder = true;  // every byte was appended: allocated bytes follow from the size
   bool strayBytes = false;   // a write failed that may have left bytes beyond the size
-  bool lostChanges =
-      false;  // the session ended before they were reported: EIO at the next fsync or close
+  Losses losses;             // EIO at the next fsync or close
 
   // Attributes with what was written here on top. mutex held.
   Attributes present() const;
@@ -84,6 +90,7 @@ using InodePtr = std::shared_ptr<Inode>;
 struct OpenHandle {
   InodePtr inode;
   bool writing = false;
+  Losses::Mark losses;  // of files
 };
 
 class Inodes {

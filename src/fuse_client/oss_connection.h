@@ -124,6 +124,7 @@ class OssConnection {
   void received(int result);
   bool takeReplies();
   bool handleReply();
+  void takeAnswers(Request& request);
   void startPayload(Request* request);
   void advancePayload(size_t bytes);
   bool takePayload();

@@ -101,18 +101,24 @@ bool OssConnection::handleReply() {
   } else if (request->op == BulkOp::kRead) {
     startPayload(request);
   } else {
-    if (request->op == BulkOp::kStat) {
-      for (size_t i = 0; i < request->slices.size(); ++i) {
-        const BulkExtent& extent = reply_.extents[i];
-        request->operation->figures[request->slices[i].figuresIndex] = {
-            .exists = !(extent.flags & kExtentMissing),
-            .sizeBytes = extent.offsetBytes,
-            .usedBytes = uint64_t{extent.lengthBytes} * 4096};
-      }
-    }
+    takeAnswers(*request);
     settle(request, {});
   }
   return true;
+}
+
+void OssConnection::takeAnswers(Request& request) {
+  for (size_t i = 0; i < request.slices.size(); ++i) {
+    const BulkExtent& extent = reply_.extents[i];
+    uint32_t piece = request.slices[i].piece;
+    if (request.op != BulkOp::kStat) {
+      request.operation->noteVerifier(piece, extent.verifier);
+    } else {
+      request.operation->figures[piece] = {.exists = !(extent.flags & kExtentMissing),
+                                           .sizeBytes = extent.offsetBytes,
+                                           .usedBytes = uint64_t{extent.lengthBytes} * 4096};
+    }
+  }
 }
 
 void OssConnection::startPayload(Request* request) {
@@ -152,6 +158,8 @@ void OssConnection::finishRead() {
   reading_ = nullptr;
   if (auto wrong = verifyRead(*request, reply_); !wrong.empty()) {
     bool again = ++request->badSums < kBadReadsMax;
+    // Next time the server looks, too: then it says whether its disk or the way here damages data.
+    for (Slice& slice : request->slices) slice.flags |= kExtentVerify;
     spdlog::error("{}: read of {}; {}", name(), wrong, again ? "reading it again" : "EIO");
     return settle(request, {.error = EIO, .again = again});
   }

@@ -156,7 +156,7 @@ kj::Promise<void> Control::renew(uint32_t number) {
 // A quarter of the term is left for requests that were admitted just before its end.
 void Control::extendLease(uint32_t number, SteadyTime sent) {
   std::chrono::milliseconds term(leases_[number].termMilliseconds);
-  osts_[number]->extendLease(sent + term * 3 / 4);
+  osts_[number]->lease.extendTo(sent + term * 3 / 4);
 }
 
 bool Control::fillStats(uint32_t number, rpc::OstStats::Builder stats) {

@@ -85,8 +85,8 @@ DataWorker::DataWorker(const WorkerConfig& config, int listener,
       executionOver_(reactor_),
       ticked_(reactor_) {
   for (auto& ost : osts_)
-    stores_.push_back(std::make_unique<ObjectStore>(reactor_, *ost->index, ost->directory,
-                                                    ost->name, config_.limits));
+    stores_.push_back(std::make_unique<ObjectStore>(reactor_, *ost->index, ost->lease,
+                                                    ost->directory, ost->name, config_.limits));
 }
 
 DataWorker::~DataWorker() {
@@ -212,10 +212,12 @@ Task<Status> DataWorker::destroy(uint32_t ost, std::vector<ObjectId> objects) {
 }
 
 Task<> DataWorker::cleanStores() {
-  for (size_t i = 0; i < stores_.size(); ++i)
-    if (!co_await stores_[i]->cleanAll())
-      spdlog::warn("{}: {} objects could not be made clean", osts_[i]->name,
-                   stores_[i]->dirtyObjects());
+  for (size_t i = 0; i < stores_.size(); ++i) {
+    if (co_await stores_[i]->cleanAll()) continue;
+    osts_[i]->unclean = true;
+    spdlog::warn("{}: {} objects could not be made clean", osts_[i]->name,
+                 stores_[i]->dirtyObjects() + stores_[i]->failedObjects());
+  }
   cleaned_ = true;
 }
 

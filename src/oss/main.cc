@@ -66,6 +66,7 @@ std::unique_ptr<Ost> openOst(const std::string& directory, TargetLock& lock) {
   ost->name = targetName(ost->target);
   ost->directory = directory;
   ost->index = std::make_unique<ObjectIndex>(directory + "/index");
+  ost->unclean = ost->index->foundUnclean();
   return ost;
 }
 
@@ -157,6 +158,8 @@ int serve(const Config& config) {
   control.endChecks();
   for (auto& worker : workers) worker->beginStop();
   for (auto& worker : workers) worker->stop();
+  for (auto& ost : osts)
+    if (!ost->unclean) ost->index->noteOrderlyStop();
   spdlog::info("stopped");
   return asked ? 0 : 1;
 }

@@ -1,13 +1,17 @@
 #include "oss/object_index.h"
 
+#include <fcntl.h>
 #include <lmdb.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <iterator>
+#include <random>
 #include <stdexcept>
 
+#include "trainfs/bulk.h"
 #include "trainfs/codec.h"
 #include "trainfs/logging.h"
 #include "trainfs/object_id.h"
@@ -18,6 +22,7 @@ namespace {
 
 constexpr uint32_t kIndexVersion = 1;
 constexpr const char* kVersionKey = "format";
+constexpr const char* kRunKey = "run";
 constexpr unsigned kReadersMax = 64;
 
 MDB_val valueOf(const std::string& bytes) {
@@ -36,7 +41,24 @@ std::string keyOf(const ObjectId& object, uint64_t chunk) {
   return key;
 }
 
+uint64_t randomNumber() {
+  std::random_device device;
+  uint64_t number = (uint64_t{device()} << 32) | device();
+  return number == 0 ? 1 : number;
+}
+
+std::string_view bytesOf(const MDB_val& value) {
+  return {static_cast<const char*>(value.mv_data), value.mv_size};
+}
+
 }  // namespace
+
+uint64_t bootOfMachine() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  // Without it every start counts as one after a power cut: too careful, never too trusting.
+  return std::getline(file, id) && !id.empty() ? blockSum(id.data(), id.size()) : randomNumber();
+}
 
 int ObjectIndex::errnoOf(int code, const char* what) const {
   if (code == MDB_MAP_FULL) return ENOSPC;
@@ -45,11 +67,11 @@ int ObjectIndex::errnoOf(int code, const char* what) const {
   return code > 0 ? code : EIO;
 }
 
-ObjectIndex::ObjectIndex(const std::string& directory) : directory_(directory) {
+ObjectIndex::ObjectIndex(const std::string& directory, uint64_t boot) : directory_(directory) {
   if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
     throw std::runtime_error("cannot make " + directory + ": " + std::strerror(errno));
   try {
-    open();
+    open(boot);
   } catch (...) {
     mdb_env_close(environment_);
     throw;
@@ -57,7 +79,7 @@ ObjectIndex::ObjectIndex(const std::string& directory) : directory_(directory) {
   writer_ = std::thread([this] { writeLoop(); });
 }
 
-void ObjectIndex::open() {
+void ObjectIndex::open(uint64_t boot) {
   auto check = [&](int code, const char* what) {
     if (code != MDB_SUCCESS)
       throw std::runtime_error("object index " + directory_ + ": " + what + ": " +
@@ -67,30 +89,82 @@ void ObjectIndex::open() {
   check(mdb_env_set_mapsize(environment_, kMapBytes), "map size");
   check(mdb_env_set_maxreaders(environment_, kReadersMax), "readers");
   check(mdb_env_open(environment_, directory_.c_str(), MDB_NOTLS | MDB_NORDAHEAD, 0600), "open");
+  keepReserve();
   MDB_txn* transaction = nullptr;
   check(mdb_txn_begin(environment_, nullptr, 0, &transaction), "begin");
-  MDB_dbi table;
-  check(mdb_dbi_open(transaction, nullptr, 0, &table), "open table");
-  table_ = table;
+  try {
+    MDB_dbi table;
+    check(mdb_dbi_open(transaction, nullptr, 0, &table), "open table");
+    table_ = table;
+    checkFormat(transaction);
+    StoredRun run = loadRun(transaction);
+    foundUnclean_ = run.serving;
+    if (run.boot != boot || run.verifier == 0) run = {boot, randomNumber()};
+    verifier_ = run.verifier;
+    run.serving = true;
+    check(storeRun(transaction, run), "write run");
+  } catch (...) {
+    mdb_txn_abort(transaction);
+    throw;
+  }
+  check(mdb_txn_commit(transaction), "commit run");
+}
+
+void ObjectIndex::checkFormat(MDB_txn* transaction) {
+  auto fail = [&](const std::string& what) {
+    throw std::runtime_error("object index " + directory_ + what);
+  };
   std::string key = kVersionKey;
   MDB_val keyValue = valueOf(key), value;
   int code = mdb_get(transaction, table_, &keyValue, &value);
   if (code == MDB_SUCCESS) {
-    trainfs::Reader reader({static_cast<const char*>(value.mv_data), value.mv_size});
-    auto version = reader.get<uint32_t>();
-    mdb_txn_abort(transaction);
-    // The table's handle is only kept by a commit; the unnamed one needs none.
+    auto version = trainfs::Reader(bytesOf(value)).get<uint32_t>();
     if (version != kIndexVersion)
-      throw std::runtime_error("object index " + directory_ + " has format version " +
-                               std::to_string(version) + ", only " + std::to_string(kIndexVersion) +
-                               " is known here");
+      fail(" has format version " + std::to_string(version) + ", only " +
+           std::to_string(kIndexVersion) + " is known here");
     return;
   }
-  if (code != MDB_NOTFOUND) check(code, "read version");
   std::string version = Writer().put(kIndexVersion).take();
   value = valueOf(version);
-  check(mdb_put(transaction, table_, &keyValue, &value, 0), "write version");
-  check(mdb_txn_commit(transaction), "commit version");
+  if (code == MDB_NOTFOUND) code = mdb_put(transaction, table_, &keyValue, &value, 0);
+  if (code != MDB_SUCCESS) fail(std::string(": format version: ") + mdb_strerror(code));
+}
+
+StoredRun ObjectIndex::loadRun(MDB_txn* transaction) {
+  std::string key = kRunKey;
+  MDB_val keyValue = valueOf(key), value;
+  if (mdb_get(transaction, table_, &keyValue, &value) != MDB_SUCCESS) return {};
+  // Not readable: nothing is known of the last server, so the worst is taken for granted.
+  return decodeRun(bytesOf(value)).value_or(StoredRun{.serving = true});
+}
+
+int ObjectIndex::storeRun(MDB_txn* transaction, const StoredRun& run) {
+  std::string key = kRunKey, bytes = encodeRun(run);
+  MDB_val keyValue = valueOf(key), value = valueOf(bytes);
+  return mdb_put(transaction, table_, &keyValue, &value, 0);
+}
+
+// The file system gives the pages that LMDB will write next before data takes them.
+void ObjectIndex::keepReserve() {
+  MDB_envinfo info;
+  MDB_stat stat;
+  int fd;
+  if (mdb_env_info(environment_, &info) != MDB_SUCCESS ||
+      mdb_env_stat(environment_, &stat) != MDB_SUCCESS ||
+      mdb_env_get_fd(environment_, &fd) != MDB_SUCCESS)
+    return;
+  uint64_t used = (info.me_last_pgno + 1) * stat.ms_psize;
+  if (used + kReserveBytes <= reservedEnd_) return;
+  uint64_t end = used + 2 * kReserveBytes;
+  // Refused: the disk is full already, or its file system cannot. Then an index that grows gets
+  // ENOSPC itself, and says so.
+  if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(end)) == 0) reservedEnd_ = end;
+}
+
+// Goes along with every commit until one succeeds: then no sync is answered well before it.
+void ObjectIndex::disownUnsynced() {
+  disown_ = true;
+  change({.kind = IndexChange::Kind::kDisown}, [](int) {});
 }
 
 ObjectIndex::~ObjectIndex() {
@@ -101,6 +175,10 @@ ObjectIndex::~ObjectIndex() {
   wake_.notify_one();
   writer_.join();
   mdb_env_close(environment_);
+}
+
+void ObjectIndex::noteOrderlyStop() {
+  change({.kind = IndexChange::Kind::kOrderlyStop}, [](int) {});
 }
 
 void ObjectIndex::change(IndexChange change, Done done) {
@@ -126,23 +204,43 @@ void ObjectIndex::writeLoop() {
         waiting_.erase(waiting_.begin(), end);
       }
     }
-    int error = commit(batch);
-    for (auto& entry : batch) entry.done(error);
+    write(std::move(batch));
   }
 }
 
-int ObjectIndex::commit(const std::vector<Waiting>& batch) {
+// One that cannot be applied is answered alone; the others go on without it.
+void ObjectIndex::write(std::vector<Waiting> batch) {
+  while (!batch.empty()) {
+    auto culprit = batch.end();
+    int error = commit(batch, culprit);
+    if (culprit == batch.end()) {
+      for (auto& entry : batch) entry.done(error);
+      return;
+    }
+    culprit->done(error);
+    batch.erase(culprit);
+  }
+}
+
+int ObjectIndex::commit(std::vector<Waiting>& batch, std::vector<Waiting>::iterator& culprit) {
   MDB_txn* transaction = nullptr;
   if (int code = mdb_txn_begin(environment_, nullptr, 0, &transaction); code != MDB_SUCCESS)
     return errnoOf(code, "begin");
-  for (auto& entry : batch) {
-    if (int code = apply(transaction, entry.change); code != MDB_SUCCESS) {
-      mdb_txn_abort(transaction);
-      return errnoOf(code, "change");
-    }
+  bool disown = disown_;
+  int code = disown ? applyRun(transaction, {.kind = IndexChange::Kind::kDisown}) : MDB_SUCCESS;
+  for (auto entry = batch.begin(); entry != batch.end() && code == MDB_SUCCESS; ++entry) {
+    code = apply(transaction, entry->change);
+    if (code != MDB_SUCCESS) culprit = entry;
   }
-  int code = mdb_txn_commit(transaction);
-  return code == MDB_SUCCESS ? 0 : errnoOf(code, "commit");
+  if (code != MDB_SUCCESS) {
+    mdb_txn_abort(transaction);
+    return errnoOf(code, "change");
+  }
+  code = mdb_txn_commit(transaction);
+  if (code != MDB_SUCCESS) return errnoOf(code, "commit");
+  if (disown) disown_ = false;
+  keepReserve();
+  return 0;
 }
 
 // Deletes the chunks' records from the second on; the first is part of the object's record.
@@ -169,7 +267,16 @@ int ObjectIndex::drop(MDB_txn* transaction, const IndexChange& change) {
   return MDB_SUCCESS;
 }
 
+int ObjectIndex::applyRun(MDB_txn* transaction, const IndexChange& change) {
+  StoredRun run = loadRun(transaction);
+  if (change.kind == IndexChange::Kind::kDisown) run.verifier = 0;
+  if (change.kind == IndexChange::Kind::kOrderlyStop) run.serving = false;
+  return storeRun(transaction, run);
+}
+
 int ObjectIndex::apply(MDB_txn* transaction, const IndexChange& change) {
+  if (change.kind == IndexChange::Kind::kDisown || change.kind == IndexChange::Kind::kOrderlyStop)
+    return applyRun(transaction, change);
   if (change.dropEnd > std::max<uint64_t>(change.dropFirst, 1))
     if (int code = drop(transaction, change); code != MDB_SUCCESS) return code;
 

@@ -1,10 +1,12 @@
 // What an OST knows about its objects: size, version, whether the sums are to be trusted, and the
-// sums. An LMDB environment in DIR/index; format: docs/format-ost.md. The only file with <lmdb.h>.
+// sums; and what it can promise about writes that were not synced. An LMDB environment in
+// DIR/index; format: docs/format-ost.md. The only file with <lmdb.h>.
 //
 // Changes go to one writer thread that commits all that wait in one transaction, synchronously.
 // Each data worker reads through a Reader of its own.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -29,6 +31,9 @@ struct IndexChange {
     kMarkDirty,  // the record, if there is one, says that the sums are in doubt
     kClean,      // `record` replaces the old one
     kRemove,     // nothing is left
+    // Of no object:
+    kDisown,       // the next server takes another verifier
+    kOrderlyStop,  // nothing is dirty
   };
   Kind kind = Kind::kMarkDirty;
   ObjectId object;
@@ -39,10 +44,13 @@ struct IndexChange {
   std::map<uint64_t, std::vector<uint64_t>> chunks;
 };
 
+// Names this run of the machine; another after each start of it.
+uint64_t bootOfMachine();
+
 class ObjectIndex {
  public:
   // Throws std::runtime_error that says what is wrong, and where.
-  explicit ObjectIndex(const std::string& directory);
+  explicit ObjectIndex(const std::string& directory, uint64_t boot = bootOfMachine());
   ~ObjectIndex();  // finishes what waits
   ObjectIndex(const ObjectIndex&) = delete;
 
@@ -50,6 +58,21 @@ class ObjectIndex {
   // of what went wrong: then nothing was changed.
   using Done = std::function<void(int error)>;
   void change(IndexChange change, Done done);
+
+  // Stands for the memory that unsynced writes are in. A write that was made under another one may
+  // be lost. It outlives this process, as the page cache does, but not the machine's run. Not 0.
+  uint64_t verifier() const { return verifier_; }
+  // Some writes were lost: they are known to this process, but must not look unharmed to the next.
+  void disownUnsynced();
+  // Any thread. What the file system lost belongs to no single object: nothing can be promised any
+  // more until the next start.
+  void giveUp() { givenUp_ = true; }
+  bool givenUp() const { return givenUp_; }
+
+  // The last server did not stop in order: it may have left objects that are not clean.
+  bool foundUnclean() const { return foundUnclean_; }
+  // Before an orderly end with nothing dirty left.
+  void noteOrderlyStop();
 
   using Found = StoredRecord;
 
@@ -77,10 +100,19 @@ class ObjectIndex {
   };
   static constexpr size_t kBatchMax = 1024;
   static constexpr uint64_t kMapBytes = 64 * kGiB;  // address space, not memory or disk
+  // Kept free for the index, so that a full disk can still be told what was deleted.
+  static constexpr uint64_t kReserveBytes = 8 * kMiB;
 
-  void open();
+  void open(uint64_t boot);
+  void checkFormat(MDB_txn* transaction);
+  StoredRun loadRun(MDB_txn* transaction);
+  int storeRun(MDB_txn* transaction, const StoredRun& run);
+  int applyRun(MDB_txn* transaction, const IndexChange& change);
+  void keepReserve();
   void writeLoop();
-  int commit(const std::vector<Waiting>& batch);
+  void write(std::vector<Waiting> batch);
+  // `culprit`: the one that could not be applied, if it was that.
+  int commit(std::vector<Waiting>& batch, std::vector<Waiting>::iterator& culprit);
   int apply(MDB_txn* transaction, const IndexChange& change);
   int drop(MDB_txn* transaction, const IndexChange& change);
   int errnoOf(int code, const char* what) const;
@@ -88,7 +120,11 @@ class ObjectIndex {
   const std::string directory_;
   MDB_env* environment_ = nullptr;
   unsigned table_ = 0;
-  std::mutex mutex_;  // guards waiting_, stopping_
+  uint64_t verifier_ = 0;
+  bool foundUnclean_ = false;
+  std::atomic<bool> givenUp_{false}, disown_{false};
+  uint64_t reservedEnd_ = 0;  // of the index's file
+  std::mutex mutex_;          // guards waiting_, stopping_
   std::condition_variable wake_;
   std::vector<Waiting> waiting_;
   bool stopping_ = false;

@@ -53,4 +53,17 @@ std::optional<std::vector<uint64_t>> decodeSums(std::string_view bytes) {
   return sums;
 }
 
+std::string encodeRun(const StoredRun& run) {
+  return Writer().put(run.boot).put(run.verifier).put(static_cast<uint8_t>(run.serving)).take();
+}
+
+std::optional<StoredRun> decodeRun(std::string_view bytes) {
+  Reader reader(bytes);
+  StoredRun run{.boot = reader.get<uint64_t>(), .verifier = reader.get<uint64_t>()};
+  uint8_t serving = reader.get<uint8_t>();
+  if (!reader.finished() || serving > 1) return std::nullopt;
+  run.serving = serving != 0;
+  return run;
+}
+
 }  // namespace trainfs::oss

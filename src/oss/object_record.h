@@ -20,6 +20,13 @@ struct StoredRecord {
   std::vector<uint64_t> firstSums;  // of chunk 0
 };
 
+// Of the index as a whole: the server that has it, or had it last.
+struct StoredRun {
+  uint64_t boot = 0;      // of the machine
+  uint64_t verifier = 0;  // see ObjectIndex; 0: another one must be taken
+  bool serving = false;   // no orderly stop since
+};
+
 // Decoders: nothing for bytes that are damaged, or of another version.
 std::string encodeRecord(const StoredRecord& stored);
 std::optional<StoredRecord> decodeRecord(std::string_view bytes);
@@ -27,5 +34,8 @@ std::optional<StoredRecord> decodeRecord(std::string_view bytes);
 // The sums of any other chunk.
 std::string encodeSums(const std::vector<uint64_t>& sums);
 std::optional<std::vector<uint64_t>> decodeSums(std::string_view bytes);
+
+std::string encodeRun(const StoredRun& run);
+std::optional<StoredRun> decodeRun(std::string_view bytes);
 
 }  // namespace trainfs::oss

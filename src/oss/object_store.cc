@@ -68,7 +68,7 @@ Task<Status> ObjectStore::writeFully(int fd, uint64_t offsetBytes,
 }
 
 Task<Result<ObjectStore::Slice>> ObjectStore::read(ObjectId id, FileRange range,
-                                                   std::span<std::byte> room) {
+                                                   std::span<std::byte> room, bool verify) {
   Pin object(*this, stateOf(id));
   if (auto status = co_await ensureLoaded(*object); !status) co_return status.error();
   if (object->missing()) co_return Slice{.missing = true};
@@ -95,13 +95,13 @@ Task<Result<ObjectStore::Slice>> ObjectStore::read(ObjectId id, FileRange range,
   // A sync may have let go of them meanwhile.
   if (auto status = ensureChunks(*object, blocks.first, blocks.end); !status)
     co_return status.error();
-  co_return sumSlice(*object, wanted, {from, to - from}, room.first(to - from));
+  co_return sumSlice(*object, wanted, {from, to - from}, room.first(to - from), verify);
 }
 
 // Sums at rest go out as they are and the client verifies them; what has none, or only covers more
 // than is wanted, is summed here.
 Result<ObjectStore::Slice> ObjectStore::sumSlice(Object& object, FileRange wanted, FileRange read,
-                                                 std::span<const std::byte> data) {
+                                                 std::span<const std::byte> data, bool verify) {
   Slice slice;
   slice.data = data.subspan(wanted.offsetBytes - read.offsetBytes, wanted.lengthBytes);
   slice.sums.reserve(blockPieces(wanted.offsetBytes, wanted.lengthBytes));
@@ -115,31 +115,36 @@ Result<ObjectStore::Slice> ObjectStore::sumSlice(Object& object, FileRange wante
     auto atRest = object.sums.get(block);
     // A sync beside this read may have found a sum that was unknown when the read was planned.
     bool whole = begin >= read.offsetBytes && blockEnd <= read.endBytes();
-    if (atRest && at == begin && pieceEnd == blockEnd) {
-      slice.sums.push_back(*atRest);
-    } else {
-      bool verify = atRest && whole;
-      uint64_t found = verify ? sumOf(begin, blockEnd) : 0;
-      if (verify && found != *atRest) {
+    bool asItIs = atRest && at == begin && pieceEnd == blockEnd;
+    if (atRest && whole && (!asItIs || verify)) {
+      uint64_t found = sumOf(begin, blockEnd);
+      if (found != *atRest) {
         spdlog::error("{}: object {}, block {}: damaged at rest: sum {:016x}, should be {:016x}",
                       name_, objectIdHex(object.id), block, found, *atRest);
         return Errno(EIO);
       }
-      slice.sums.push_back(sumOf(at, pieceEnd));
     }
+    slice.sums.push_back(asItIs ? *atRest : sumOf(at, pieceEnd));
     at = pieceEnd;
   }
   return slice;
 }
 
+// While too much is dirty, changes wait for the cleaner; not for what it cannot clean.
+Task<Status> ObjectStore::waitForRoom() {
+  while (dirtyCount_ >= limits_.dirtyObjects) {
+    urgent_ = true;
+    startCleaning();
+    if (cleaning_ == 0) co_return cleaningError_;
+    co_await cleaned_;
+  }
+  co_return Done{};
+}
+
 Task<Status> ObjectStore::write(ObjectId id, uint64_t offsetBytes, std::span<const std::byte> data,
                                 const uint64_t* pieceSums) {
   FileRange range{offsetBytes, data.size()};
-  while (dirtyCount_ >= limits_.dirtyObjects) {
-    urgent_ = true;
-    tick();
-    co_await cleaned_;
-  }
+  if (auto status = co_await waitForRoom(); !status) co_return status;
   Pin object(*this, stateOf(id));
   while (true) {
     if (auto status = co_await ensureLoaded(*object); !status) co_return status;
@@ -168,24 +173,27 @@ Task<Status> ObjectStore::writeHeld(Object& object, FileRange range,
 
   Status status = co_await writeFully(object.fd, range.offsetBytes, data);
   // Only now: writes to other blocks, and one that grows the object, may have run meanwhile.
-  if (auto here = ensureSums(); !here) co_return here;
+  Status sums = ensureSums();
   uint64_t oldSize = object.sizeBytes, newSize = std::max(oldSize, range.endBytes());
-  if (status) {
-    object.sums.wrote(range, pieceSums, oldSize, newSize);
-  } else {
+  if (!status) {
     struct stat attributes;
     if (newSize > oldSize)
       newSize = fstat(object.fd, &attributes) == 0 ? attributes.st_size : oldSize;
-    object.sums.lost(range, oldSize, newSize);
     spdlog::error("{}: object {}: writing {} bytes at {}: {}", name_, objectIdHex(object.id),
                   range.lengthBytes, range.offsetBytes, strerror(status.error().code()));
   }
+  if (!sums)
+    object.sums.doubtAll();  // the bytes are there, and what is known may be of those before
+  else if (status)
+    object.sums.wrote(range, pieceSums, oldSize, newSize);
+  else
+    object.sums.lost(range, oldSize, newSize);
   object.sizeBytes = newSize;
   noteChanged(object);
-  if (object.sums.chunks().size() > kChunksKeptMax && object.dirtyQueued &&
+  if (object.sums.chunks().size() > kChunksKeptMax && object.queue == &dirty_ &&
       cleaning_ < kCleaningMax)
     spawn(cleanInBackground(object));
-  co_return status;
+  co_return status ? sums : status;
 }
 
 Task<ObjectStore::Existed> ObjectStore::punch(ObjectId id, FileRange range) {
@@ -222,9 +230,12 @@ Task<Status> ObjectStore::punchHeld(Object& object, FileRange range) {
                   range.lengthBytes, range.offsetBytes, strerror(-result));
     co_return Errno(-result);
   }
-  if (auto status = ensureSums(); !status) co_return status;
-  object.sums.punched(range, object.sizeBytes);
-  co_return Done{};
+  Status sums = ensureSums();
+  if (sums)
+    object.sums.punched(range, object.sizeBytes);
+  else
+    object.sums.doubtAll();
+  co_return sums;
 }
 
 Task<ObjectStore::Existed> ObjectStore::truncate(ObjectId id, uint64_t sizeBytes) {

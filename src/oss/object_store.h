@@ -4,6 +4,7 @@
 // Everything runs on the worker's reactor; an object's state has no mutex. Requests in flight for
 // one object have the effect of some order of them; which one, when they touch the same blocks, is
 // open. Errors are errnos for the client; EIO always comes with a log line that names the object.
+// EAGAIN: the OST's lease ran out before the change could begin; nothing was done.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include <unordered_map>
 
 #include "oss/block_sums.h"
+#include "oss/lease.h"
 #include "oss/object_index.h"
 #include "oss/range_lock.h"
 #include "oss/reactor.h"
@@ -25,19 +27,20 @@
 namespace trainfs::oss {
 
 struct ObjectStoreLimits {
-  size_t descriptors = 4096;             // open object files
+  size_t descriptors = 16384;            // open object files
   size_t objects = 32768;                // states in memory; more only while they are in use
   size_t chunks = 16384;                 // of sums, 4 KiB each, likewise
-  size_t dirtyObjects = 16384;           // then writes wait for the cleaner
+  size_t dirtyObjects = 12288;           // then writes wait for the cleaner; below `descriptors`
+  size_t failedObjects = 1024;           // whose flush failed; with more the OST gives up
   std::chrono::milliseconds idle{5000};  // unchanged for so long: cleaned in the background
 };
 
 class ObjectStore {
  public:
-  // `name` is the OST's, for the log. Index and reactor outlive the store. The store may go only
-  // when nothing runs in it.
-  ObjectStore(Reactor& reactor, ObjectIndex& index, std::string directory, std::string name,
-              const ObjectStoreLimits& limits = {});
+  // `name` is the OST's, for the log. What is passed by reference outlives the store. The store
+  // may go only when nothing runs in it.
+  ObjectStore(Reactor& reactor, ObjectIndex& index, const Lease& lease, std::string directory,
+              std::string name, const ObjectStoreLimits& limits = {});
   ~ObjectStore();
   ObjectStore(const ObjectStore&) = delete;
 
@@ -47,7 +50,9 @@ class ObjectStore {
     std::vector<uint64_t> sums;       // of its pieces
   };
   // room: roomFor(range) bytes, which belong to the caller.
-  Task<Result<Slice>> read(ObjectId id, FileRange range, std::span<std::byte> room);
+  // `verify`: also whole blocks, which are the reader's to verify otherwise.
+  Task<Result<Slice>> read(ObjectId id, FileRange range, std::span<std::byte> room,
+                           bool verify = false);
   static size_t roomFor(FileRange range);
 
   // Makes the object if need be. pieceSums: of the data's pieces, verified by the caller.
@@ -73,7 +78,10 @@ class ObjectStore {
   // Cleans all that is dirty now. False: some could not be (logged).
   Task<bool> cleanAll();
 
+  // See ObjectIndex.
+  uint64_t verifier() const { return index_.verifier(); }
   size_t dirtyObjects() const { return dirtyCount_; }
+  size_t failedObjects() const { return failedCount_; }
   size_t openDescriptors() const { return openFiles_.size(); }
 
  private:
@@ -91,7 +99,10 @@ class ObjectStore {
     const ObjectId id;
     enum class Presence : uint8_t { kUnknown, kMissing, kHere } presence = Presence::kUnknown;
     bool dirty = false;          // the sums at rest are durably in doubt
+    bool failed = false;         // dirty, and its disk may have lost writes: neither changed nor
+                                 // synced any more
     bool hasRecord = false;      // in the index
+    bool changedHere = false;    // since its last flush, by this process
     bool entryUnsynced = false;  // the file's name may not survive a power cut yet
     bool cleaning = false;       // by the background cleaner
     int fd = -1;
@@ -104,9 +115,10 @@ class ObjectStore {
     uint32_t pins = 0;
     size_t chunksCounted = 0;
     Instant changed;
-    std::list<Object*>::iterator inStates, inOpenFiles,
-        inDirty;  // the last two when fd/dirtyQueued
-    bool dirtyQueued = false;
+    uint32_t cleaningFailures = 0;        // in a row
+    Instant retryAt;                      // then
+    std::list<Object*>* queue = nullptr;  // dirty_ or stuck_, when it is in one
+    std::list<Object*>::iterator inStates, inOpenFiles, inQueue;  // the last two when fd/queue
     bool missing() const { return presence != Presence::kHere; }
   };
 
@@ -136,6 +148,7 @@ class ObjectStore {
   Status loadRecord(Object& object, uint64_t fileBytes);
   Task<Status> create(Object& object);
   Status ensureChunks(Object& object, uint64_t firstBlock, uint64_t endBlock);
+  std::string directoryPath(uint16_t directory) const;
   std::string pathOf(ObjectId id) const;
   static uint16_t directoryOf(ObjectId id);
   int makeDirectories(uint16_t directory) const;
@@ -143,8 +156,9 @@ class ObjectStore {
   // -- object_store.cc: requests --
   Task<Status> writeHeld(Object& object, FileRange range, std::span<const std::byte> data,
                          const uint64_t* pieceSums);
+  Task<Status> waitForRoom();
   Result<Slice> sumSlice(Object& object, FileRange wanted, FileRange read,
-                         std::span<const std::byte> data);
+                         std::span<const std::byte> data, bool verify);
   Task<Result<size_t>> readFully(int fd, uint64_t offsetBytes, std::span<std::byte> room);
   Task<Status> writeFully(int fd, uint64_t offsetBytes, std::span<const std::byte> data);
   Task<Status> truncateHeld(Object& object, uint64_t sizeBytes);
@@ -154,16 +168,23 @@ class ObjectStore {
   // Before the first change to a clean state; also forgets the sums at rest of [dropFirst,
   // dropEnd).
   Task<Status> beginChange(Object& object, uint64_t dropFirst = 0, uint64_t dropEnd = 0);
+  Status mayChange(const Object& object);
+  void setDirty(Object& object);
   void noteChanged(Object& object);
   void setClean(Object& object);
+  void setFailed(Object& object);
+  void putInto(std::list<Object*>* queue, Object& object);
   Task<Status> syncRound(Object& object);
   Task<Status> makeClean(Object& object);
+  Task<Status> flush(Object& object);
   Task<Status> sumUnknown(Object& object);
   Status findDoubtful(Object& object);
   Task<Status> commit(IndexChange change);
   Task<Status> syncDirectory(uint16_t directory);
   Task<Status> syncDirectoryNow(uint16_t directory);
   Task<Status> syncPath(std::string path);
+  void startCleaning();
+  void retryStuck();
   Task<> cleanInBackground(Object& object);
   Task<> cleanOne(ObjectId id, Permits& permits);
   Task<Status> destroyHeld(Object& object);
@@ -174,12 +195,15 @@ class ObjectStore {
     std::shared_ptr<Round> next;
   };
   static constexpr uint32_t kCleaningMax = 16;
+  // An object that cannot be made clean is tried again after a second, then two, up to 64.
+  static constexpr uint32_t kRetryDoublingsMax = 6;
   static constexpr uint32_t kScratchMax = 4;
   static constexpr size_t kScratchBytes = kMiB;
   static constexpr size_t kChunksKeptMax = 256;  // of one object: beyond, it is cleaned early
 
   Reactor& reactor_;
   ObjectIndex& index_;
+  const Lease& lease_;
   ObjectIndex::Reader reader_;
   const std::string directory_, name_;
   const ObjectStoreLimits limits_;
@@ -190,10 +214,13 @@ class ObjectStore {
   size_t chunksHeld_ = 0;
 
   std::list<Object*> dirty_;  // least recently changed first; not those being cleaned
-  size_t dirtyCount_ = 0;     // with those being cleaned
+  std::list<Object*> stuck_;  // dirty, too, but could not be made clean
+  size_t dirtyCount_ = 0;     // with those being cleaned, without those that failed
+  size_t failedCount_ = 0;
   uint32_t cleaning_ = 0;
-  bool urgent_ = false;  // clean without waiting for idleness
-  Event cleaned_;        // pulses when an object was, or could not be
+  bool urgent_ = false;            // clean without waiting for idleness
+  Status cleaningError_ = Done{};  // the last one
+  Event cleaned_;                  // pulses when an object was, or could not be
 
   // For re-reading what is to be summed. Who has it waits for the disk only: see BufferPool.
   Permits scratchPermits_;

@@ -16,16 +16,24 @@ namespace trainfs::oss {
 namespace {
 constexpr size_t kEvictScanMax = 64;
 constexpr unsigned kInodesPerDirectoryShift = 7;
+
+// What is dirty keeps its descriptor, so there must be more of those.
+ObjectStoreLimits usable(ObjectStoreLimits limits) {
+  limits.dirtyObjects = std::min(limits.dirtyObjects, limits.descriptors * 3 / 4);
+  return limits;
+}
+
 }  // namespace
 
-ObjectStore::ObjectStore(Reactor& reactor, ObjectIndex& index, std::string directory,
-                         std::string name, const ObjectStoreLimits& limits)
+ObjectStore::ObjectStore(Reactor& reactor, ObjectIndex& index, const Lease& lease,
+                         std::string directory, std::string name, const ObjectStoreLimits& limits)
     : reactor_(reactor),
       index_(index),
+      lease_(lease),
       reader_(index),
       directory_(std::move(directory)),
       name_(std::move(name)),
-      limits_(limits),
+      limits_(usable(limits)),
       cleaned_(reactor),
       scratchPermits_(reactor, kScratchMax) {
   for (uint32_t i = 0; i < kScratchMax; ++i)
@@ -42,11 +50,14 @@ uint16_t ObjectStore::directoryOf(ObjectId id) {
   return static_cast<uint16_t>(blockSum(&group, sizeof group));
 }
 
-std::string ObjectStore::pathOf(ObjectId id) const {
+std::string ObjectStore::directoryPath(uint16_t directory) const {
   char fanOut[8];
-  uint16_t directory = directoryOf(id);
-  std::snprintf(fanOut, sizeof fanOut, "%02x/%02x/", directory >> 8, directory & 0xff);
-  return directory_ + "/objects/" + fanOut + objectIdHex(id);
+  std::snprintf(fanOut, sizeof fanOut, "%02x/%02x", directory >> 8, directory & 0xff);
+  return directory_ + "/objects/" + fanOut;
+}
+
+std::string ObjectStore::pathOf(ObjectId id) const {
+  return directoryPath(directoryOf(id)) + "/" + objectIdHex(id);
 }
 
 int ObjectStore::makeDirectories(uint16_t directory) const {
@@ -85,12 +96,14 @@ void ObjectStore::unpin(Object& object) {
 }
 
 // Looks at a few of those that were used longest ago; what cannot go now is tried again next time.
+// An object with writes that were not flushed keeps its descriptor: without one, the kernel may
+// forget that it could not write the object's pages.
 void ObjectStore::evict() {
   size_t looks = kEvictScanMax;
   for (auto at = openFiles_.begin();
        openFiles_.size() > limits_.descriptors && at != openFiles_.end() && looks > 0; --looks) {
     Object& object = **at++;
-    if (object.pins == 0) closeFile(object);
+    if (object.pins == 0 && !object.changedHere) closeFile(object);
   }
   looks = kEvictScanMax;
   for (auto at = states_.begin();
@@ -174,9 +187,9 @@ Status ObjectStore::loadRecord(Object& object, uint64_t fileBytes) {
     object.entryUnsynced = !found.ok();
     object.sums.doubtAll();
     object.presence = Object::Presence::kHere;
-    object.dirty = true;
-    ++dirtyCount_;
+    setDirty(object);
     noteChanged(object);
+    if (dirtyCount_ >= limits_.dirtyObjects) urgent_ = true;
     return Done{};
   }
   if (fileBytes != found->record.sizeBytes)
@@ -205,12 +218,15 @@ Task<Status> ObjectStore::create(Object& object) {
   }
   object.presence = Object::Presence::kHere;
   object.sizeBytes = 0;
-  object.version = 0;
-  object.hasRecord = false;
-  object.entryUnsynced = true;
-  object.dirty = true;
-  ++dirtyCount_;
+  object.entryUnsynced = object.changedHere = true;
   setFile(object, fd);
+  if (object.hasRecord) {
+    // An earlier object of that name was destroyed, but its record could not be removed: the
+    // change that makes this one must mark it first, and none of the sums in the index counts.
+    object.sums.doubtAll();
+    co_return Done{};
+  }
+  setDirty(object);
   noteChanged(object);
   co_return Done{};
 }

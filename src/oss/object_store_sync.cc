@@ -4,10 +4,13 @@
 // object without a record is dirty anyway. Clean: the data is flushed, the directory entry too,
 // unknown sums are made from what the file holds, and only then a record says so. A sync goes along
 // with reads but excludes changes, so what it calls clean is what it flushed.
+//
+// Failed: the kernel says once that it could not write pages, and forgets them. After that no flush
+// of the object proves anything, so neither changes nor syncs are answered well while this process
+// runs, and the next one has another verifier.
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstring>
 
 #include "oss/object_store.h"
@@ -32,6 +35,8 @@ Task<Status> ObjectStore::beginChange(Object& object, uint64_t dropFirst, uint64
     bool drops = dropEnd > dropFirst && object.hasRecord && !object.sums.inDoubt();
     return !object.dirty || drops;
   };
+  if (auto status = mayChange(object); !status) co_return status;
+  object.changedHere = true;
   if (!needed()) co_return Done{};
   co_await object.loading.acquire();
   Status status = Done{};
@@ -40,32 +45,65 @@ Task<Status> ObjectStore::beginChange(Object& object, uint64_t dropFirst, uint64
                               .object = object.id,
                               .dropFirst = dropFirst,
                               .dropEnd = dropEnd});
-    if (status && !object.dirty) {
-      object.dirty = true;
-      ++dirtyCount_;
-    }
+    if (status && !object.dirty) setDirty(object);
     if (object.dirty) noteChanged(object);
   }
   object.loading.release();
-  co_return status;
+  co_return status ? mayChange(object) : status;
+}
+
+// Asked right before a change: a request may have waited long for its turn.
+Status ObjectStore::mayChange(const Object& object) {
+  if (object.failed || index_.givenUp()) {
+    spdlog::error("{}: object {}: not changed, because {} lost writes", name_,
+                  objectIdHex(object.id), object.failed ? "it" : "this OST");
+    return Errno(EIO);
+  }
+  if (!lease_.holds()) return Errno(EAGAIN);
+  return Done{};
+}
+
+void ObjectStore::setDirty(Object& object) {
+  object.dirty = true;
+  ++dirtyCount_;
+}
+
+// Null: into none.
+void ObjectStore::putInto(std::list<Object*>* queue, Object& object) {
+  if (object.queue) object.queue->erase(object.inQueue);
+  object.queue = queue;
+  if (queue) object.inQueue = queue->insert(queue->end(), &object);
 }
 
 void ObjectStore::noteChanged(Object& object) {
   object.changed = std::chrono::steady_clock::now();
-  if (object.cleaning) return;  // queued again when that is over
-  if (object.dirtyQueued)
-    dirty_.splice(dirty_.end(), dirty_, object.inDirty);
-  else
-    object.inDirty = dirty_.insert(dirty_.end(), &object);
-  object.dirtyQueued = true;
+  if (object.cleaning || object.failed || object.queue == &stuck_) return;
+  putInto(&dirty_, object);
 }
 
 void ObjectStore::setClean(Object& object) {
+  object.cleaningFailures = 0;
+  object.changedHere = false;
   if (!object.dirty) return;
-  object.dirty = false;
+  putInto(nullptr, object);
+  --(object.failed ? failedCount_ : dirtyCount_);
+  object.dirty = object.failed = false;
+}
+
+void ObjectStore::setFailed(Object& object) {
+  object.failed = true;
   --dirtyCount_;
-  if (object.dirtyQueued) dirty_.erase(object.inDirty);
-  object.dirtyQueued = false;
+  ++failedCount_;
+  putInto(nullptr, object);
+  index_.disownUnsynced();
+  spdlog::critical(
+      "{}: object {}: writes of it may be lost; it is neither changed nor synced any more "
+      "until the next start",
+      name_, objectIdHex(object.id));
+  if (failedCount_ <= limits_.failedObjects || index_.givenUp()) return;
+  spdlog::critical("{}: more than {} objects lost writes; nothing is changed any more", name_,
+                   limits_.failedObjects);
+  index_.giveUp();
 }
 
 Task<ObjectStore::Existed> ObjectStore::sync(ObjectId id) {
@@ -91,18 +129,32 @@ Task<Status> ObjectStore::syncRound(Object& object) {
   co_return round->status;
 }
 
-Task<Status> ObjectStore::makeClean(Object& object) {
-  if (!object.dirty || object.missing()) co_return Done{};
-  int result = co_await reactor_.operate(
-      [&](io_uring_sqe* sqe) { io_uring_prep_fsync(sqe, object.fd, IORING_FSYNC_DATASYNC); });
+// Everything that was written is on stable storage, the name too.
+Task<Status> ObjectStore::flush(Object& object) {
+  int result;
+  do {
+    result = co_await reactor_.operate(
+        [&](io_uring_sqe* sqe) { io_uring_prep_fsync(sqe, object.fd, IORING_FSYNC_DATASYNC); });
+  } while (result == -EINTR);
   if (result < 0) {
     spdlog::error("{}: object {}: fdatasync: {}", name_, objectIdHex(object.id), strerror(-result));
+    setFailed(object);
     co_return Errno(-result);
   }
-  if (object.entryUnsynced) {
-    if (auto status = co_await syncDirectory(directoryOf(object.id)); !status) co_return status;
-    object.entryUnsynced = false;
+  if (!object.entryUnsynced) co_return Done{};
+  auto status = co_await syncDirectory(directoryOf(object.id));
+  if (status) object.entryUnsynced = false;
+  co_return status;
+}
+
+Task<Status> ObjectStore::makeClean(Object& object) {
+  if (!object.dirty || object.missing()) co_return Done{};
+  if (object.failed || index_.givenUp()) {
+    spdlog::error("{}: object {}: not synced, because {} lost writes", name_,
+                  objectIdHex(object.id), object.failed ? "it" : "this OST");
+    co_return Errno(EIO);
   }
+  if (auto status = co_await flush(object); !status) co_return status;
   if (auto status = co_await sumUnknown(object); !status) co_return status;
 
   IndexChange change{.kind = IndexChange::Kind::kClean,
@@ -138,7 +190,8 @@ Status ObjectStore::findDoubtful(Object& object) {
   return ensureChunks(object, last, last + 1);
 }
 
-// Goes round: a read beside may bring in a chunk of an object in doubt, with unknown sums, behind `from`.
+// Goes round: a read beside may bring in a chunk of an object in doubt, with unknown sums, behind
+// `from`.
 static std::optional<uint64_t> nextUnknownAround(const BlockSums& sums, uint64_t from) {
   auto next = sums.nextUnknown(from);
   return next ? next : sums.nextUnknown(0);
@@ -194,13 +247,11 @@ Task<Status> ObjectStore::syncDirectory(uint16_t directory) {
 }
 
 Task<Status> ObjectStore::syncDirectoryNow(uint16_t directory) {
-  char parts[2][4];
-  std::snprintf(parts[0], sizeof parts[0], "/%02x", directory >> 8);
-  std::snprintf(parts[1], sizeof parts[1], "/%02x", directory & 0xff);
-  std::string top = directory_ + "/objects", middle = top + parts[0];
-  if (auto status = co_await syncPath(middle + parts[1]); !status) co_return status;
+  std::string leaf = directoryPath(directory);
+  if (auto status = co_await syncPath(leaf); !status) co_return status;
   if (durableDirectories_[directory]) co_return Done{};
   // It, or the one above, may have been made lately, by us or by another worker.
+  std::string middle = leaf.substr(0, leaf.rfind('/')), top = directory_ + "/objects";
   for (auto& path : {middle, top, directory_})
     if (auto status = co_await syncPath(path); !status) co_return status;
   durableDirectories_[directory] = true;
@@ -211,15 +262,34 @@ Task<Status> ObjectStore::syncPath(std::string path) {
   int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   int result = -errno;
   if (fd >= 0) {
-    result = co_await reactor_.operate([&](io_uring_sqe* sqe) { io_uring_prep_fsync(sqe, fd, 0); });
+    do {
+      result =
+          co_await reactor_.operate([&](io_uring_sqe* sqe) { io_uring_prep_fsync(sqe, fd, 0); });
+    } while (result == -EINTR);
     close(fd);
   }
   if (result >= 0) co_return Done{};
-  spdlog::error("{}: fsync of {}: {}", name_, path, strerror(-result));
+  // Whose names were lost cannot be told, nor asked again.
+  if (fd >= 0) index_.giveUp(), index_.disownUnsynced();
+  spdlog::critical("{}: fsync of {}: {}{}", name_, path, strerror(-result),
+                   fd >= 0 ? "; nothing is changed any more until the next start" : "");
   co_return Errno(-result);
 }
 
 void ObjectStore::tick() {
+  retryStuck();
+  startCleaning();
+}
+
+void ObjectStore::retryStuck() {
+  auto now = std::chrono::steady_clock::now();
+  for (auto at = stuck_.begin(); at != stuck_.end();) {
+    Object& object = **at++;
+    if (object.retryAt <= now) putInto(&dirty_, object);
+  }
+}
+
+void ObjectStore::startCleaning() {
   auto now = std::chrono::steady_clock::now();
   if (dirtyCount_ < limits_.dirtyObjects / 2) urgent_ = false;
   while (cleaning_ < kCleaningMax && !dirty_.empty()) {
@@ -233,18 +303,24 @@ void ObjectStore::tick() {
 Task<> ObjectStore::cleanInBackground(Object& object) {
   ++cleaning_;
   object.cleaning = true;
-  dirty_.erase(object.inDirty);
-  object.dirtyQueued = false;
+  putInto(nullptr, object);
   {
     Pin pin(*this, object);
     Status status = co_await ensureLoaded(object);
     if (status) status = co_await syncRound(object);
     object.cleaning = false;
-    if (object.dirty) noteChanged(object);  // it failed, or was changed again: later
+    if (!status && object.dirty && !object.failed) {
+      cleaningError_ = status;
+      auto doublings = std::min(object.cleaningFailures++, kRetryDoublingsMax);
+      object.retryAt = std::chrono::steady_clock::now() + std::chrono::seconds(1u << doublings);
+      putInto(&stuck_, object);
+    } else if (object.dirty) {
+      noteChanged(object);  // again, while it was being cleaned
+    }
   }
   --cleaning_;
   cleaned_.pulse();
-  tick();
+  startCleaning();
 }
 
 Task<> ObjectStore::cleanOne(ObjectId id, Permits& permits) {
@@ -255,14 +331,15 @@ Task<> ObjectStore::cleanOne(ObjectId id, Permits& permits) {
 Task<bool> ObjectStore::cleanAll() {
   while (cleaning_ > 0) co_await cleaned_;
   std::vector<ObjectId> ids;
-  for (auto* object : dirty_) ids.push_back(object->id);
+  for (auto* queue : {&dirty_, &stuck_})
+    for (auto* object : *queue) ids.push_back(object->id);
   Permits permits(reactor_, kCleaningMax);
   for (auto& id : ids) {
     co_await permits.acquire();
     spawn(cleanOne(id, permits));
   }
   for (uint32_t i = 0; i < kCleaningMax; ++i) co_await permits.acquire();
-  co_return dirtyCount_ == 0;
+  co_return dirtyCount_ == 0 && failedCount_ == 0;
 }
 
 Task<Status> ObjectStore::destroy(ObjectId id) {
@@ -275,6 +352,7 @@ Task<Status> ObjectStore::destroy(ObjectId id) {
 }
 
 Task<Status> ObjectStore::destroyHeld(Object& object) {
+  if (index_.givenUp()) co_return Errno(EIO);  // its name could come back
   std::string path = pathOf(object.id);
   int result = co_await reactor_.operate(
       [&](io_uring_sqe* sqe) { io_uring_prep_unlinkat(sqe, AT_FDCWD, path.c_str(), 0); });
@@ -287,13 +365,16 @@ Task<Status> ObjectStore::destroyHeld(Object& object) {
   setClean(object);
   object.sums = BlockSums();
   object.presence = Object::Presence::kMissing;
-  if (result == 0)
-    if (auto status = co_await syncDirectory(directoryOf(object.id)); !status) co_return status;
-  object.hasRecord = false;
-  co_return co_await commit({.kind = IndexChange::Kind::kRemove,
-                             .object = object.id,
-                             .dropFirst = 0,
-                             .dropEnd = ~uint64_t{0}});
+  // Also when it was gone already: a server that was killed may not have come to this.
+  uint16_t directory = directoryOf(object.id);
+  if (result == 0 || access(directoryPath(directory).c_str(), F_OK) == 0)
+    if (auto status = co_await syncDirectory(directory); !status) co_return status;
+  auto status = co_await commit({.kind = IndexChange::Kind::kRemove,
+                                 .object = object.id,
+                                 .dropFirst = 0,
+                                 .dropEnd = ~uint64_t{0}});
+  if (status) object.hasRecord = false;
+  co_return status;
 }
 
 }  // namespace trainfs::oss

@@ -95,7 +95,8 @@ class ExtentRun {
   }
 
   Task<> read() {
-    auto slice = co_await store_.read(object_, range(), memory_);
+    bool verify = extent_.flags & kExtentVerify;
+    auto slice = co_await store_.read(object_, range(), memory_, verify);
     outcome_.extent.lengthBytes = 0;
     outcome_.error = slice.errnoOrZero();
     if (!slice) co_return;
@@ -108,6 +109,7 @@ class ExtentRun {
   Task<> write() {
     auto status = co_await store_.write(object_, extent_.offsetBytes, memory_, sums_);
     outcome_.error = status.errnoOrZero();
+    outcome_.extent.verifier = store_.verifier();
   }
 
   Task<> change() {
@@ -116,7 +118,8 @@ class ExtentRun {
                        ? co_await store_.truncate(object_, extent_.offsetBytes)
                        : co_await store_.sync(object_);
     outcome_.error = existed.errnoOrZero();
-    if (existed && !*existed) missing();
+    if (existed && !*existed) co_return missing();
+    outcome_.extent.verifier = store_.verifier();
   }
 
   Task<> stat() {
@@ -207,9 +210,11 @@ Task<Reply> perform(Reactor& reactor, ObjectStore& store, const std::string& ost
   }
   co_await runAll(reactor, runs);
 
-  for (auto& outcome : outcomes)
+  for (auto& outcome : outcomes) {
+    if (outcome.error == EAGAIN) co_return refuse(request.header, BulkStatus::kRetry);
     if (outcome.error != 0)
       co_return refuse(request.header, BulkStatus::kIoError, static_cast<uint16_t>(outcome.error));
+  }
   Reply reply{.head = encodeHead(replyHeader(request.header), outcomes)};
   if (op != BulkOp::kRead) co_return reply;
   for (auto& outcome : outcomes)

@@ -184,7 +184,7 @@ TEST_CASE("a header that is not ours is refused before anything else is looked a
   CHECK(refused(
       {"magic", "not a bulk frame", BulkOp::kRead, 0, [](Frame& f) { f.header.magic ^= 1; }}));
   CHECK(refused(
-      {"version", "version 2, only 1", BulkOp::kRead, 0, [](Frame& f) { f.header.version = 2; }}));
+      {"version", "version 3, only 2", BulkOp::kRead, 0, [](Frame& f) { f.header.version = 3; }}));
   for (int op : {0, 8, 255})
     CHECK(refused({"op", "unknown operation", BulkOp::kRead, 0,
                    [&](Frame& f) { f.header.op = static_cast<BulkOp>(op); }}));
@@ -232,8 +232,13 @@ TEST_CASE("extents that lie are refused", "[bulk]") {
                  [](Frame& f) { f.extents[1].flags = kExtentMissing; }}));
   CHECK(refused({"flags", "extent 1: unknown flags", BulkOp::kRead, kBulkReply,
                  [](Frame& f) { f.extents[1].flags = 4; }}));
-  CHECK(refused(
-      {"reserved", "reserved", BulkOp::kRead, 0, [](Frame& f) { f.extents[0].reserved = 1; }}));
+  for (BulkOp op : {BulkOp::kRead, BulkOp::kWrite, BulkOp::kSync})
+    CHECK(refused({"verifier in request", "a verifier where none belongs", op, 0,
+                   [](Frame& f) { f.extents[0].verifier = 1; }}));
+  CHECK(refused({"verifier in read", "a verifier where none belongs", BulkOp::kRead, kBulkReply,
+                 [](Frame& f) { f.extents[0].verifier = 1; }}));
+  CHECK(refused({"verify a write", "unknown flags 4", BulkOp::kWrite, 0,
+                 [](Frame& f) { f.extents[0].flags = kExtentVerify; }}));
   CHECK(refused({"inode", "inode 0", BulkOp::kRead, 0,
                  [](Frame& f) { std::memset(f.extents[0].object, 0, 8); }}));
   CHECK(refused({"offset", "too large", BulkOp::kRead, 0,

@@ -254,6 +254,9 @@ void FakeOss::execute(const Frame& request, Frame& reply) {
     auto found = objects_.find(id);
     uint64_t size = found == objects_.end() ? 0 : found->second.size();
     uint64_t end = extent.offsetBytes + extent.lengthBytes;
+    bool makes = request.header.op == BulkOp::kWrite || request.header.op == BulkOp::kTruncate;
+    bool changes = request.header.op == BulkOp::kPunch || request.header.op == BulkOp::kSync;
+    if (makes || (changes && found != objects_.end())) extent.verifier = verifier_;
     switch (request.header.op) {
       case BulkOp::kRead: {
         if (found == objects_.end() && extent.flags & kExtentMustExist) {

@@ -53,6 +53,7 @@ class FakeOss {
   void chooseFaults(Choose choose);
   void setSession(uint64_t session, uint32_t epoch);  // any other is stale
   void setChainVersion(uint32_t version) { chainVersion_ = version; }
+  void setVerifier(uint64_t verifier) { verifier_ = verifier; }
 
   OstAddress address() const;
   uint64_t hellos() const { return hellos_; }
@@ -89,6 +90,7 @@ class FakeOss {
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> hellos_{0}, requests_{0};
   std::atomic<uint32_t> chainVersion_{1};
+  std::atomic<uint64_t> verifier_{1};
 
   std::mutex mutex_;
   std::condition_variable over_;

@@ -100,6 +100,7 @@ class FakeData final : public DataClient {
   std::map<ObjectId, std::vector<std::byte>> objects;
   std::vector<ObjectTruncate> cuts;
   size_t syncedObjects = 0, readPieces = 0;
+  uint64_t verifier = 1;  // of every object
 
   void setMap(ClusterMap) override {}
   void setSession(SessionId, uint32_t) override {}
@@ -117,8 +118,8 @@ class FakeData final : public DataClient {
       }
     });
   }
-  void write(std::vector<WritePiece> pieces, Completion done) override {
-    add("write", std::move(done), [this, pieces] {
+  void write(std::vector<WritePiece> pieces, ChangeCompletion done) override {
+    addChange("write", pieces.size(), std::move(done), [this, pieces] {
       for (auto& piece : pieces) {
         auto& object = objects[piece.extent.object];
         object.resize(
@@ -128,16 +129,16 @@ class FakeData final : public DataClient {
       }
     });
   }
-  void punch(std::vector<ObjectExtent>, Completion done) override {
-    add("punch", std::move(done), [] {});
+  void punch(std::vector<ObjectExtent> extents, ChangeCompletion done) override {
+    addChange("punch", extents.size(), std::move(done), [] {});
   }
-  void truncate(std::vector<ObjectTruncate> objects, Completion done) override {
+  void truncate(std::vector<ObjectTruncate> objects, ChangeCompletion done) override {
     cuts = objects;
-    add("truncate", std::move(done), [] {});
+    addChange("truncate", cuts.size(), std::move(done), [] {});
   }
-  void sync(std::vector<ObjectRef> refs, Completion done) override {
+  void sync(std::vector<ObjectRef> refs, ChangeCompletion done) override {
     syncedObjects = refs.size();
-    add("sync", std::move(done), [] {});
+    addChange("sync", refs.size(), std::move(done), [] {});
   }
   void stat(std::vector<ObjectRef> refs, StatCompletion done) override {
     script_.add("stat", [count = refs.size(), done] {
@@ -151,6 +152,14 @@ class FakeData final : public DataClient {
       if (error != 0) return done(Errno(error));
       work();
       done(Done{});
+    });
+  }
+  void addChange(const char* what, size_t pieces, ChangeCompletion done,
+                 std::function<void()> work) {
+    script_.add(what, [this, pieces, done, work] {
+      if (error != 0) return done(Errno(error));
+      work();
+      done(Verifiers(pieces, verifier));
     });
   }
   Script& script_;

@@ -70,7 +70,7 @@ struct Client {
   int wait(Call call) {
     std::promise<int> answer;
     auto future = answer.get_future();
-    call([&](Status status) { answer.set_value(status.errnoOrZero()); });
+    call([&](auto status) { answer.set_value(status.errnoOrZero()); });
     if (future.wait_for(kPatience) != std::future_status::ready) {
       FAIL("no completion");  // answer is still referred to: end here
       std::abort();
@@ -260,7 +260,7 @@ TEST_CASE("requests wait for a map, a session, and an OST that is away", "[data_
   auto extent = extentOf(1, 0, data.size(), 3);
   std::promise<int> written;
   client.client->write({{extent, data}},
-                       [&](Status status) { written.set_value(status.errnoOrZero()); });
+                       [&](auto status) { written.set_value(status.errnoOrZero()); });
   client.client->setSession({1}, 1);
   client.client->setMap(mapOf({}, 1));
   client.client->setMap(mapOf({&oss}, 2));
@@ -273,7 +273,7 @@ TEST_CASE("requests wait for a map, a session, and an OST that is away", "[data_
   std::vector<std::byte> back(data.size());
   std::promise<int> read;
   client.client->read({{extent, back}},
-                      [&](Status status) { read.set_value(status.errnoOrZero()); });
+                      [&](auto status) { read.set_value(status.errnoOrZero()); });
   oss.start(5);
   client.client->setMap(mapOf({&oss}, 3));
   answer = read.get_future();
@@ -315,7 +315,7 @@ TEST_CASE("a session that is over is reported once, and its requests go on under
   for (uint32_t i = 0; i < written.size(); ++i) {
     client.client->write(
         {{extentOf(i, 0, data.size(), i % 2), data}},
-        [&written, i](Status status) { written[i].set_value(status.errnoOrZero()); });
+        [&written, i](auto status) { written[i].set_value(status.errnoOrZero()); });
   }
   REQUIRE(eventually([&] { return reports == 1; }));
   client.client->setSession({1}, 2);
@@ -339,7 +339,7 @@ TEST_CASE("a newer chain version is taken from a newer map", "[data_client]") {
   std::promise<int> written;
   auto requests = oss.requests();
   client.client->write({{extentOf(1, 0, data.size()), data}},
-                       [&](Status status) { written.set_value(status.errnoOrZero()); });
+                       [&](auto status) { written.set_value(status.errnoOrZero()); });
   REQUIRE(eventually([&] { return oss.requests() > requests + 1; }));  // it asks again by itself
   client.client->setMap(mapOf({&oss}, 2));
   auto answer = written.get_future();
@@ -374,7 +374,7 @@ TEST_CASE("what is unanswered at the end completes with ESHUTDOWN", "[data_clien
   FakeOss oss(0, 1);
   std::vector<std::byte> back(100);
   std::atomic<int> shutDown{0}, other{0};
-  auto count = [&](Status status) { ++(status.errnoOrZero() == ESHUTDOWN ? shutDown : other); };
+  auto count = [&](auto status) { ++(status.errnoOrZero() == ESHUTDOWN ? shutDown : other); };
   SECTION("nothing is known yet") {
     auto client = DataClient::create({});
     for (int i = 0; i < 10; ++i) client->read({{extentOf(i, 0, 100), back}}, count);
@@ -431,7 +431,7 @@ bool step(DataClient& client, Model& model, Random& random) {
   model.reading = random.chance(50);
   model.completions = 0;
   model.busy = true;
-  auto done = [&model](Status status) {
+  auto done = [&model](auto status) {
     model.error = status.errnoOrZero();
     ++model.completions;
     model.busy = false;

@@ -27,7 +27,7 @@ class RealOss {
       ost->directory = directories_[index].path();
       ost->index = std::make_unique<oss::ObjectIndex>(ost->directory + "/index");
       ost->chainVersion = 1;
-      ost->extendLease(std::chrono::steady_clock::now() + 1h);
+      ost->lease.extendTo(std::chrono::steady_clock::now() + 1h);
       ost->registration = 1;
       osts_.push_back(std::move(ost));
     }
@@ -73,7 +73,7 @@ class RealOss {
 template <typename Call>
 int wait(Call call) {
   std::promise<int> answer;
-  call([&](Status status) { answer.set_value(status.errnoOrZero()); });
+  call([&](auto status) { answer.set_value(status.errnoOrZero()); });
   return answer.get_future().get();
 }
 
@@ -117,7 +117,7 @@ TEST_CASE("the real OSS gives back what was written, across a restart", "[data_c
   back.assign(back.size(), std::byte{0});
   oss.stop();
   std::promise<int> answer;
-  client->read(reads, [&](Status status) { answer.set_value(status.errnoOrZero()); });
+  client->read(reads, [&](auto status) { answer.set_value(status.errnoOrZero()); });
   oss.start();
   client->setMap(oss.map(2));
   REQUIRE(answer.get_future().get() == 0);
@@ -160,7 +160,7 @@ TEST_CASE("throughput of one client and one OSS", "[.bench]") {
     for (int i = 0; i < count; ++i) {
       free.acquire();
       auto extent = extentOf(0, i * bytes % kObjectBytes, bytes);
-      auto done = [&](Status status) {
+      auto done = [&](auto status) {
         failed += !status.ok();
         free.release();
       };

@@ -28,6 +28,7 @@ struct Fixture {
                  done();
                }};
   InodePtr inode = inodes.obtain(kFile);
+  Losses::Mark handle = inode->losses.newMark();
   Layout layout;
 
   // Two stripes of 64 KiB.
@@ -142,12 +143,12 @@ TEST_CASE("fsync syncs every object touched since the last one, then reports", "
   f.write(0, "a");
   f.write(kBlockBytes, "b");
   bool done = false;
-  f.files.sync(f.inode, [&](Status status) { done = status.ok(); });
+  f.files.sync(f.inode, f.handle, [&](Status status) { done = status.ok(); });
   REQUIRE(f.script.asked() == Names{"sync"});
   CHECK(f.data.syncedObjects == 2);
   // A second one must not be answered by there being nothing left to sync.
   bool second = false;
-  f.files.sync(f.inode, [&](Status status) { second = status.ok(); });
+  f.files.sync(f.inode, f.handle, [&](Status status) { second = status.ok(); });
   CHECK(!second);
   f.script.answer("sync");
   CHECK(!done);
@@ -168,11 +169,11 @@ TEST_CASE("a sync that fails is tried again by the next fsync", "[client]") {
   f.write(0, "a");
   Status first(Done{});
   f.data.error = EIO;
-  f.files.sync(f.inode, [&](Status status) { first = status; });
+  f.files.sync(f.inode, f.handle, [&](Status status) { first = status; });
   f.script.answerAll();
   CHECK(first.errnoOrZero() == EIO);
   f.data.error = 0;
-  f.files.sync(f.inode, [](Status) {});
+  f.files.sync(f.inode, f.handle, [](Status) {});
   CHECK(f.script.asked() == Names{"sync"});
   CHECK(f.data.syncedObjects == 1);
 }
@@ -182,7 +183,7 @@ TEST_CASE("an inode met again syncs whatever objects it has", "[client]") {
   f.layout.components[0].exists = {true, true};
   f.tell();
   f.inodes.take(*f.inode, f.mds.node, f.inodes.now());
-  f.files.sync(f.inode, [](Status) {});
+  f.files.sync(f.inode, f.handle, [](Status) {});
   CHECK(f.data.syncedObjects == 2);
 }
 
@@ -287,12 +288,12 @@ TEST_CASE(
 
 TEST_CASE("changes lost with a session are an error at the next fsync, once", "[client]") {
   Fixture f;
-  f.inode->lostChanges = true;
+  f.inode->losses.add();
   f.inode->pastUnknown = false;
   Status status(Done{});
-  f.files.sync(f.inode, [&](Status result) { status = result; });
+  f.files.sync(f.inode, f.handle, [&](Status result) { status = result; });
   CHECK(status.errnoOrZero() == EIO);
-  f.files.sync(f.inode, [&](Status result) { status = result; });
+  f.files.sync(f.inode, f.handle, [&](Status result) { status = result; });
   CHECK(status.ok());
 }
 

@@ -36,11 +36,14 @@ inline ObjectId objectNumber(uint64_t number) {
 
 class StoreFixture {
  public:
-  explicit StoreFixture(const ObjectStoreLimits& limits = {}) : limits_(limits) { open(); }
+  explicit StoreFixture(const ObjectStoreLimits& limits = {}) : limits_(limits) {
+    lease_.extendTo(Lease::Instant::max());
+    open();
+  }
 
   void open() {
-    index_ = std::make_unique<ObjectIndex>(directory_.path() + "/index");
-    store_.emplace(reactor_, *index_, directory_.path(), "test-OST0000", limits_);
+    index_ = std::make_unique<ObjectIndex>(directory_.path() + "/index", boot_);
+    store_.emplace(reactor_, *index_, lease_, directory_.path(), "test-OST0000", limits_);
   }
   // Leaves everything as it is, as a killed process does (the page cache survives it).
   void abandon() {
@@ -50,6 +53,11 @@ class StoreFixture {
   void reopen() {
     abandon();
     open();
+  }
+  // As after a start of the machine, for what depends on its boot id.
+  void reboot() {
+    ++boot_;
+    reopen();
   }
 
   template <typename T>
@@ -69,9 +77,9 @@ class StoreFixture {
     bool missing = false, sumsRight = false;
     Bytes data;
   };
-  ReadBack read(ObjectId id, uint64_t offset, size_t length) {
+  ReadBack read(ObjectId id, uint64_t offset, size_t length, bool verify = false) {
     Bytes room(ObjectStore::roomFor({offset, length}));
-    auto slice = wait(store_->read(id, {offset, length}, room));
+    auto slice = wait(store_->read(id, {offset, length}, room, verify));
     if (!slice) return {.error = slice.error().code()};
     ReadBack back{.missing = slice->missing, .data{slice->data.begin(), slice->data.end()}};
     back.sumsRight = slice->sums == sumsOf(offset, back.data);
@@ -91,6 +99,8 @@ class StoreFixture {
   ObjectStore& store() { return *store_; }
   ObjectIndex& index() { return *index_; }
   Reactor& reactor() { return reactor_; }
+  Lease& lease() { return lease_; }
+  const std::string& path() const { return directory_.path(); }
 
  private:
   template <typename T>
@@ -99,6 +109,8 @@ class StoreFixture {
   }
 
   ObjectStoreLimits limits_;
+  uint64_t boot_ = 1;
+  Lease lease_;
   test::TempDir directory_;
   Reactor reactor_;
   std::unique_ptr<ObjectIndex> index_;

@@ -55,7 +55,7 @@ class WorkerFixture {
     ost->directory = directory_.path();
     ost->index = std::make_unique<ObjectIndex>(directory_.path() + "/index");
     ost->chainVersion = 1;
-    ost->extendLease(std::chrono::steady_clock::now() + std::chrono::hours(1));
+    ost->lease.extendTo(std::chrono::steady_clock::now() + std::chrono::hours(1));
     ost->registration = 1;
     osts_.push_back(std::move(ost));
     for (uint32_t i = 0; i < workers; ++i) {
@@ -271,7 +271,7 @@ TEST_CASE("a chain that is not served, or not in that version, is refused when e
   REQUIRE(client.call(frame).header.status == BulkStatus::kStaleChain);
   fixture.ost().chainVersion = 2;
   REQUIRE(client.call(frame).header.status == BulkStatus::kOk);
-  fixture.ost().extendLease(std::chrono::steady_clock::now());
+  fixture.ost().lease.extendTo(std::chrono::steady_clock::now());
   REQUIRE(client.call(frame).header.status == BulkStatus::kRetry);
 }
 
