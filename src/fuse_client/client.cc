@@ -9,14 +9,20 @@ namespace {
 constexpr std::chrono::seconds kReportEvery{5};
 constexpr size_t kHeaderBytes = 4096;  // room that libfuse wants before the data of a write
 
+template <typename Options>
+Options counted(Options options, Statistics& statistics) {
+  options.statistics = &statistics;
+  return options;
+}
+
 }  // namespace
 
 Client::Client(const MdsClientOptions& mds, const DataClientOptions& data)
     : invalidator_(inodes_),
       buffers_(std::make_shared<BufferPool>(kRequestBytesMax + kHeaderBytes)),
       interrupts_(std::make_unique<InterruptWatch>(inFlight_)),
-      data_(DataClient::create(data)),
-      mds_(MdsClient::create(mds, *this)),
+      data_(DataClient::create(counted(data, statistics_))),
+      mds_(MdsClient::create(counted(mds, statistics_), *this)),
       files_(*mds_, *data_, inodes_, coherence_, [this](InodeId inode, std::function<void()> done) {
         invalidator_.invalidateAttributes(inode, std::move(done));
       }) {

@@ -17,6 +17,7 @@
 #include "fuse_client/invalidator.h"
 #include "fuse_client/kernel_features.h"
 #include "fuse_client/mds_client.h"
+#include "fuse_client/statistics.h"
 
 namespace trainfs::client {
 
@@ -38,6 +39,7 @@ class Client final : private MdsEvents {
   Invalidator& invalidator() { return invalidator_; }
 
   KernelFeatures& kernelFeatures() { return kernelFeatures_; }
+  Statistics& statistics() { return statistics_; }
 
   // How long the kernel may keep a name, while caching is allowed.
   double nameTimeout() const { return invalidator_.hasEpochs() ? Coherence::kForeverSeconds : 0.0; }
@@ -58,6 +60,7 @@ class Client final : private MdsEvents {
   void reportNowAndThen();
 
   bool hadSession_ = false;  // MDS thread; here because that may run before the constructor is done
+  Statistics statistics_;
   Inodes inodes_;
   Coherence coherence_;
   Invalidator invalidator_;

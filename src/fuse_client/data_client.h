@@ -22,6 +22,7 @@
 #include <span>
 #include <vector>
 
+#include "fuse_client/statistics.h"
 #include "trainfs/cluster_map.h"
 #include "trainfs/result.h"
 #include "trainfs/types.h"
@@ -34,6 +35,7 @@ struct DataClientOptions {
   uint32_t inFlightPerConnection = 64;  // requests; more wait in a bounded queue
   bool soft = false;
   std::chrono::milliseconds softTimeout{60'000};
+  Statistics* statistics = nullptr;  // outlives the client; null: nobody counts
 };
 
 // One extent and the memory it is read into or written from (data.size() == extent.lengthBytes).

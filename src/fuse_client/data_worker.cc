@@ -126,6 +126,7 @@ void DataWorker::routeParked(bool all, Instant now) {
     if (stopping()) {
       finish(request, ESHUTDOWN);
     } else {
+      if (options_.statistics != nullptr) ++options_.statistics->dataRerouted;
       router_.route(request);
     }
   }

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "fuse_client/client.h"
+#include "fuse_client/fuse_counting.h"
 #include "fuse_client/fuse_request.h"
 
 namespace trainfs::client {
@@ -86,6 +87,7 @@ fuse_lowlevel_ops fuseOps() {
   addXattrOps(ops);
   addDirOps(ops);
   addFileOps(ops);
+  countRequests(ops);
   return ops;
 }
 

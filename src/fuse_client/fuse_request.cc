@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "fuse_client/client.h"
+#include "fuse_client/fuse_counting.h"
 
 namespace trainfs::client {
 
@@ -37,6 +38,7 @@ RequestPtr Request::begin(fuse_req_t raw, bool interruptible) {
   auto& client = *static_cast<Client*>(fuse_req_userdata(raw));
   auto request = std::make_shared<Request>(raw, client);
   request->caller_ = fuse_req_ctx(raw)->pid;
+  request->kind_ = requestBeginning();
   request->interruptible_ = interruptible && request->caller_ != 0;
   if (request->interruptible_) client.inFlight().enter(*request);
   return request;
@@ -46,10 +48,12 @@ Request::~Request() {
   error(EIO);
 }  // dropped unanswered: the mount ends
 
-bool Request::claim() {
+bool Request::claim(int error) {
   auto open = State::kOpen;
   if (!state_.compare_exchange_strong(open, State::kAnswered)) return false;
   if (interruptible_) client_.inFlight().leave(*this);
+  auto took = std::chrono::steady_clock::now() - begunAt_;
+  client_.statistics().of(kind_).add(took, error != 0);
   return true;
 }
 
@@ -93,7 +97,7 @@ void Request::execute(Identity identity, Operation op, Answer<Outcome> answer) {
 }
 
 void Request::error(int code) {
-  if (claim()) fuse_reply_err(request_, code);
+  if (claim(code)) fuse_reply_err(request_, code);
 }
 
 void Request::none() {
@@ -158,11 +162,13 @@ void Request::link(const std::string& target) {
 }
 
 bool Request::bytes(std::span<const std::byte> data) {
+  if (kind_ == RequestKind::kRead) client_.statistics().bytesRead += data.size();
   return claim() &&
          fuse_reply_buf(request_, reinterpret_cast<const char*>(data.data()), data.size()) == 0;
 }
 
 void Request::written(size_t bytes) {
+  client_.statistics().bytesWritten += bytes;
   if (claim()) fuse_reply_write(request_, bytes);
 }
 

@@ -5,6 +5,7 @@
 #include <fuse_lowlevel.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include "fuse_client/coherence.h"
 #include "fuse_client/in_flight.h"
 #include "fuse_client/inodes.h"
+#include "fuse_client/statistics.h"
 
 namespace trainfs::client {
 
@@ -66,13 +68,15 @@ class Request : public std::enable_shared_from_this<Request>, public InFlight::L
  private:
   enum class State : uint8_t { kOpen, kCopying, kAnswered };
 
-  bool claim();  // true once: the caller of claim() answers
+  bool claim(int error = 0);  // true once: the caller of claim() answers
   fuse_entry_param entryOf(Inode& inode, const Inodes::Taken& taken, bool mayCache) const;
 
   fuse_req_t request_;
   Client& client_;
   int caller_ = 0;
   bool interruptible_ = false;
+  RequestKind kind_ = RequestKind::kOther;
+  std::chrono::steady_clock::time_point begunAt_ = std::chrono::steady_clock::now();
   std::atomic<State> state_{State::kOpen};
 };
 using RequestPtr = std::shared_ptr<Request>;

@@ -6,6 +6,7 @@
 #include "fuse_client/client.h"
 #include "fuse_client/fuse_ops.h"
 #include "fuse_client/fuse_request.h"
+#include "fuse_client/mount_attributes.h"
 
 namespace trainfs::client {
 
@@ -24,6 +25,8 @@ uint8_t absentBit(const char* name) {
 }
 
 void getxattr(fuse_req_t req, fuse_ino_t id, const char* name, size_t size) {
+  if (id == FUSE_ROOT_ID && std::string_view(name).starts_with(kMountAttributes))
+    return mountAttribute(Request::begin(req), name, size);
   if (isSystem(name)) {
     fuse_reply_err(req, EOPNOTSUPP);
     return;

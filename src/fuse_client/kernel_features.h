@@ -15,6 +15,8 @@ struct KernelFeatures {
   uint32_t uringQueueDepth = 0;          // requests per processor; 0: not in use
   uint32_t protocolMajor = 0, protocolMinor = 0;
   uint32_t maxWriteBytes = 0, maxReadaheadBytes = 0;
+  uint32_t readaheadBytes = 0;  // what the mount was given; 0: the kernel's own choice
+  std::string whyNoReadahead;   // empty: it was
   std::vector<std::string> inUse, missing;
 };
 

@@ -176,7 +176,11 @@ void KernelMount::setReadahead(const struct stat& root) {
   std::ofstream file(path);
   file << options_.readaheadKib;
   file.close();
-  if (!file) whyNoReadahead_ = path + " cannot be written";
+  auto& features = client_.kernelFeatures();
+  if (file)
+    features.readaheadBytes = options_.readaheadKib * 1024;
+  else
+    features.whyNoReadahead = path + " cannot be written";
 }
 
 void KernelMount::detach() {
@@ -206,8 +210,8 @@ std::string KernelMount::describe() const {
     text += "not in use, for the kernel lacks it: " + join(features.missing) + "\n";
   text += "requests: up to " + std::to_string(features.maxWriteBytes / 1024) + " KiB\n";
   text += "read-ahead: " +
-          (whyNoReadahead_.empty() ? std::to_string(options_.readaheadKib) + " KiB"
-                                   : "the kernel's default: " + whyNoReadahead_) +
+          (features.whyNoReadahead.empty() ? std::to_string(options_.readaheadKib) + " KiB"
+                                           : "the kernel's default: " + features.whyNoReadahead) +
           "\n";
   text +=
       std::string("names cached: ") +

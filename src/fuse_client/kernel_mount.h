@@ -43,7 +43,6 @@ class KernelMount {
   std::string mountPoint_;  // absolute
   fuse_session* session_ = nullptr;
   bool uring_ = false;  // asked of the kernel
-  std::string whyNoReadahead_;
   std::unique_ptr<ReceiveLoop> loop_;
 };
 

@@ -19,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include "fuse_client/statistics.h"
 #include "trainfs/changes.h"
 #include "trainfs/cluster_map.h"
 #include "trainfs/config.h"
@@ -120,6 +121,7 @@ struct MdsClientOptions {
   bool readOnly = false;
   bool soft = false;
   std::chrono::milliseconds softTimeout{60'000};
+  Statistics* statistics = nullptr;  // outlives the client; null: nobody counts
 };
 
 class MdsClient {

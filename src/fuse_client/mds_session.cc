@@ -180,6 +180,7 @@ void MdsSession::adopt(Connection& connection, rpc::SessionOpened::Reader opened
     slots_.restart();
   }
   connection_ = kj::addRef(connection);
+  if (options_.statistics != nullptr) ++options_.statistics->mdsConnections;
   events_.mapChanged(std::move(map));
   events_.sessionOpened(SessionId{sessionId_}, epoch_, fresh, mayCache);
   if (onFirst_) {
@@ -240,12 +241,20 @@ kj::Promise<void> MdsSession::run(std::unique_ptr<MdsCall> call) {
   if (--mutations_ == 0 && quiet_.get() != nullptr) quiet_->fulfill();
 }
 
+void MdsSession::noteAnswered(const MdsCall& call, kj::TimePoint started) {
+  if (options_.statistics == nullptr) return;
+  auto& timer = call.mutation ? options_.statistics->mdsChanges : options_.statistics->mdsQuestions;
+  auto took = std::chrono::nanoseconds((timer_.now() - started) / kj::NANOSECONDS);
+  timer.add(took, false);
+}
+
 // Sends the call until it is answered. A call that fails while the connection lives (the server
 // cannot answer now) is sent again after a while; with a lost connection, after the session is
 // resumed.
 kj::Promise<void> MdsSession::attempts(MdsCall& call) {
   auto started = timer_.now();
   auto delay = kRetryDelayMin;
+  uint32_t resent = 0;
   uint64_t sentIn = 0;  // incarnation of the session it was sent in; 0: not sent
   for (;;) {
     if (options_.soft) {
@@ -266,7 +275,9 @@ kj::Promise<void> MdsSession::attempts(MdsCall& call) {
     bool disconnected;
     try {
       auto connection = kj::addRef(*connection_);
+      if (options_.statistics != nullptr && resent++ != 0) ++options_.statistics->mdsResent;
       co_await call.send(*connection->session);
+      noteAnswered(call, started);
       co_return;
     } catch (const kj::Exception& exception) {
       disconnected = exception.getType() == kj::Exception::Type::DISCONNECTED;

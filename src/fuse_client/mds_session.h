@@ -53,6 +53,7 @@ class MdsSession final : private kj::TaskSet::ErrorHandler {
 
   kj::Promise<void> run(std::unique_ptr<MdsCall> call);
   kj::Promise<void> attempts(MdsCall& call);
+  void noteAnswered(const MdsCall& call, kj::TimePoint started);
   kj::Promise<void> ready();  // resolves when there is a session
   void taskFailed(kj::Exception&& exception) override;
 

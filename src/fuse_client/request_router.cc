@@ -127,6 +127,7 @@ void RequestRouter::submit(Operation* operation, RequestList requests) {
   operation->requestsLeft.store(requests.size(), std::memory_order_release);
   Instant now = options_.soft ? std::chrono::steady_clock::now() : Instant{};
   uint64_t id = nextRequestId_.fetch_add(requests.size(), std::memory_order_relaxed);
+  if (options_.statistics != nullptr) options_.statistics->dataFrames += requests.size();
   while (Request* request = requests.popFront()) {
     request->id = id++;
     request->started = now;

@@ -90,9 +90,9 @@ std::string linkKey(InodeId inode, const NamePlace& at) {
 }
 NamePlace placeOfLink(std::string_view key) {
   KJ_REQUIRE(key.size() == kLinkKeyBytes, "hard link with a damaged key", key.size());
-  return {{readBigEndian(key.substr(9, 8))},
-          {readBigEndian(key.substr(17, 6)),
-           static_cast<uint16_t>(readBigEndian(key.substr(23, 2)))}};
+  return {
+      {readBigEndian(key.substr(9, 8))},
+      {readBigEndian(key.substr(17, 6)), static_cast<uint16_t>(readBigEndian(key.substr(23, 2)))}};
 }
 
 std::string xattrPrefix(InodeId inode) {

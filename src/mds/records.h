@@ -29,8 +29,8 @@ inline constexpr uint64_t kDirectoryBytes = 4096;
 
 struct InodeRecord {
   Attributes attributes;
-  // Where the inode is named first: the directory, and the cookie of the entry's place in it. Kept by
-  // names.h. No inode: it has no names any more. Root: itself, 0.
+  // Where the inode is named first: the directory, and the cookie of the entry's place in it. Kept
+  // by names.h. No inode: it has no names any more. Root: itself, 0.
   InodeId parent;
   uint64_t place = 0;
   uint64_t hashSeed = 0;  // directories: of nameHash
