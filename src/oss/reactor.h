@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -15,15 +16,28 @@
 
 namespace trainfs::oss {
 
+// Sees the operations of a reactor, for tests that lose or disturb them. An operation's user_data
+// is its own from the one call to the other.
+class OperationObserver {
+ public:
+  virtual void submitted(const io_uring_sqe& operation) = 0;
+  // Before anyone is told; may change the result.
+  virtual void completed(const io_uring_sqe& operation, int& result) = 0;
+
+ protected:
+  ~OperationObserver() = default;
+};
+
 // One operation on a Ring, to be awaited where it is made: gives the CQE's result.
 class [[nodiscard]] RingOp final : public Completion {
  public:
   // prepare(io_uring_sqe*) fills the operation in.
   template <typename Prepare>
-  RingOp(Ring& ring, Prepare&& prepare) {
+  RingOp(Ring& ring, OperationObserver* observer, Prepare&& prepare) : observer_(observer) {
     io_uring_sqe* sqe = ring.take();
     prepare(sqe);
     Ring::attach(sqe, this);
+    if (observer_) showSubmitted(*sqe);
   }
   RingOp(const RingOp&) = delete;
   RingOp& operator=(const RingOp&) = delete;
@@ -35,9 +49,16 @@ class [[nodiscard]] RingOp final : public Completion {
  private:
   void completed(int result) override {
     result_ = result;
+    if (observer_) observer_->completed(*seen_, result_);
     awaiting_.resume();
   }
+  void showSubmitted(const io_uring_sqe& operation) {
+    seen_ = std::make_unique<io_uring_sqe>(operation);
+    observer_->submitted(operation);
+  }
 
+  OperationObserver* const observer_;
+  std::unique_ptr<io_uring_sqe> seen_;
   std::coroutine_handle<> awaiting_;
   int result_ = 0;
 };
@@ -52,8 +73,10 @@ class Reactor {
   Ring& ring() { return ring_; }
   template <typename Prepare>
   RingOp operate(Prepare&& prepare) {
-    return RingOp(ring_, std::forward<Prepare>(prepare));
+    return RingOp(ring_, observer_, std::forward<Prepare>(prepare));
   }
+  // Null: nobody looks on.
+  void observe(OperationObserver* observer) { observer_ = observer; }
 
   // Any thread: runs the call on this reactor's thread. What posts is bounded by its own requests
   // in flight. Nobody may post once the reactor goes.
@@ -75,6 +98,7 @@ class Reactor {
   void runPosted();
 
   Ring ring_;
+  OperationObserver* observer_ = nullptr;
   std::vector<std::coroutine_handle<>> ready_, resuming_;
   std::mutex mutex_;  // guards posted_
   std::vector<std::function<void()>> posted_;

@@ -312,6 +312,44 @@ TEST_CASE("while others are about, every read asks for the attributes and every 
   CHECK(f.script.asked() == Names{"release"});
 }
 
+TEST_CASE("a server that lost what was not synced makes each open handle's next fsync EIO") {
+  Fixture f;
+  f.openToWrite();
+  auto sync = [&](const Losses::Mark& handle) {
+    Status status = Done{};
+    f.files.sync(f.inode, handle, [&](Status result) { status = result; });
+    f.script.answerAll();
+    return status.errnoOrZero();
+  };
+  auto other = f.inode->losses.newMark();
+  f.write(0, "lost");
+  f.data.verifier = 2;  // its machine was started anew
+  REQUIRE(sync(f.handle) == EIO);
+  REQUIRE(sync(f.handle) == 0);
+  REQUIRE(sync(other) == EIO);
+  REQUIRE(sync(other) == 0);
+  auto later = f.inode->losses.newMark();
+  REQUIRE(sync(later) == 0);
+
+  // Between two writes; the second of which is safe.
+  f.write(0, "lost");
+  f.data.verifier = 3;
+  f.write(0, "kept");
+  REQUIRE(sync(f.handle) == EIO);
+  REQUIRE(sync(f.handle) == 0);
+}
+
+TEST_CASE("a written object that is not there at its sync is a loss") {
+  Fixture f;
+  f.openToWrite();
+  f.write(0, "gone");
+  f.data.verifier = 0;
+  Status status = Done{};
+  f.files.sync(f.inode, f.handle, [&](Status result) { status = result; });
+  f.script.answerAll();
+  REQUIRE(status.errnoOrZero() == EIO);
+}
+
 TEST_CASE(
     "an unlinked file is released when its last handle goes, also if that was before the answer",
     "[client]") {

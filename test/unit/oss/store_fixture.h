@@ -42,8 +42,8 @@ class StoreFixture {
   }
 
   void open() {
-    index_ = std::make_unique<ObjectIndex>(directory_.path() + "/index", boot_);
-    store_.emplace(reactor_, *index_, lease_, directory_.path(), "test-OST0000", limits_);
+    index_ = std::make_unique<ObjectIndex>(directory_->path() + "/index", boot_);
+    store_.emplace(reactor_, *index_, lease_, directory_->path(), "test-OST0000", limits_);
   }
   // Leaves everything as it is, as a killed process does (the page cache survives it).
   void abandon() {
@@ -54,10 +54,12 @@ class StoreFixture {
     abandon();
     open();
   }
-  // As after a start of the machine, for what depends on its boot id.
-  void reboot() {
+  // As after a start of the machine, for what depends on its boot id; with another disk, perhaps.
+  void reboot(std::unique_ptr<test::TempDir> disk = nullptr) {
     ++boot_;
-    reopen();
+    abandon();
+    if (disk) directory_ = std::move(disk);
+    open();
   }
 
   template <typename T>
@@ -89,9 +91,9 @@ class StoreFixture {
 
   // The file of the only object there is.
   std::string onlyFile() const {
-    std::filesystem::create_directory(directory_.path() + "/objects");
+    std::filesystem::create_directory(directory_->path() + "/objects");
     for (auto& entry :
-         std::filesystem::recursive_directory_iterator(directory_.path() + "/objects"))
+         std::filesystem::recursive_directory_iterator(directory_->path() + "/objects"))
       if (entry.is_regular_file()) return entry.path().string();
     return "";
   }
@@ -100,7 +102,7 @@ class StoreFixture {
   ObjectIndex& index() { return *index_; }
   Reactor& reactor() { return reactor_; }
   Lease& lease() { return lease_; }
-  const std::string& path() const { return directory_.path(); }
+  const std::string& path() const { return directory_->path(); }
 
  private:
   template <typename T>
@@ -111,7 +113,7 @@ class StoreFixture {
   ObjectStoreLimits limits_;
   uint64_t boot_ = 1;
   Lease lease_;
-  test::TempDir directory_;
+  std::unique_ptr<test::TempDir> directory_ = std::make_unique<test::TempDir>();
   Reactor reactor_;
   std::unique_ptr<ObjectIndex> index_;
   std::optional<ObjectStore> store_;
