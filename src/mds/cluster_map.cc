@@ -79,6 +79,13 @@ const Ost* OstTable::find(uint32_t index) const {
   return found == osts_.end() ? nullptr : &found->second;
 }
 
+bool OstTable::servedElsewhere(const OstRecord& record) const {
+  auto* known = find(record.index);
+  if (known == nullptr || known->record.uuid != record.uuid) return false;
+  bool moved = known->record.host != record.host || known->record.ports != record.ports;
+  return moved && known->leaseUntil > timer_.now();
+}
+
 kj::Maybe<rpc::OssControl::Client> OstTable::control(uint32_t index) {
   auto found = osts_.find(index);
   if (found == osts_.end()) return nullptr;

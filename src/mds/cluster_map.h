@@ -50,6 +50,9 @@ class OstTable {
   void expire();
 
   const Ost* find(uint32_t index) const;
+  // This very target is registered at another place, and may be served there until its lease is
+  // over: two copies of one target must never serve at the same time.
+  bool servedElsewhere(const OstRecord& record) const;
   // Nothing while the OST is away.
   kj::Maybe<rpc::OssControl::Client> control(uint32_t index);
   const std::map<uint32_t, Ost>& all() const { return osts_; }

@@ -12,6 +12,7 @@
 #include <set>
 #include <vector>
 
+#include "lmdb_file.h"
 #include "mds/durable_files.h"
 #include "mds/keys.h"
 #include "mds/lmdb_room.h"
@@ -277,8 +278,6 @@ void requireWhole(const Environment& environment) {
   int fd;
   KJ_SYSCALL(fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC), path);
   KJ_DEFER(close(fd));
-  struct stat status{};
-  KJ_SYSCALL(fstat(fd, &status), path);
   auto first = readAt(fd, meta::kOffsetInPage, meta::kBytes, path);
   KJ_REQUIRE(meta::sound(first), "the metadata store is damaged: its first page is no LMDB's",
              path);
@@ -286,14 +285,14 @@ void requireWhole(const Environment& environment) {
   auto second = readAt(fd, bytes + meta::kOffsetInPage, meta::kBytes, path);
   KJ_REQUIRE(meta::sound(second), "the metadata store is damaged: its second page is no LMDB's",
              path);
-  auto& latest = meta::transaction(second) > meta::transaction(first) ? second : first;
-  KJ_REQUIRE(static_cast<uint64_t>(status.st_size) >= meta::pages(latest) * bytes,
-             "the metadata store is cut off", path, status.st_size, meta::pages(latest) * bytes);
+  if (auto wrong = checkLmdbFile(environment.directory); !wrong.empty())
+    KJ_FAIL_REQUIRE("the metadata store cannot be opened", wrong);
 }
 
 void openEnvironment(Environment& environment, const LmdbOptions& options) {
   const auto& directory = environment.directory;
   check(mdb_env_create(&environment.env), environment, "create the environment");
+  nameAssertions(environment.env);
   check(mdb_env_set_mapsize(environment.env, options.mapBytes), environment, "set the map size");
   check(mdb_env_set_maxreaders(environment.env, options.snapshotsMax), environment,
         "set the readers");

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "lmdb_file.h"
 #include "mds/journal.h"
 #include "mds/lmdb_log.h"
 #include "mds/server.h"
@@ -144,6 +145,7 @@ int run(int argc, char** argv) {
     return kExitUsage;
   }
   KjLog kjLog;
+  nameLostPages();
   kj::UnixEventPort::captureSignal(SIGTERM);
   kj::UnixEventPort::captureSignal(SIGINT);
   raiseDescriptorLimit();

@@ -157,6 +157,12 @@ kj::Promise<void> MdsRpc::runRegisterOst(RegisterOstContext context) {
                    .host = in.getHost().size() == 0 ? peerHost_ : std::string(text(in.getHost()))};
   for (uint16_t port : in.getPorts()) op.ports.push_back(port);
   OstRecord record{.index = op.index, .uuid = op.uuid, .host = op.host, .ports = op.ports};
+  if (core_->osts.servedElsewhere(record)) {
+    auto& there = core_->osts.find(record.index)->record;
+    refuse(EBUSY, fmt::format("{} may still be served at {}:{}; two copies of a target must not be",
+                              ostName(core_->fsname, record.index), there.host, there.ports[0]));
+    co_return;
+  }
   auto outcome = co_await core_->commands.run(std::move(op));
   if (outcome.error != 0) {
     refuse(outcome.error, outcome.error == EEXIST

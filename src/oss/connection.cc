@@ -53,7 +53,7 @@ void Connection::finish() {
 
 void Connection::closeIfStalled(Instant now) {
   bool idle = greeted_ && reader_.betweenFrames();
-  if (receiving_ && !idle && now - receivingSince_ > kStallMax)
+  if (receiving_ && !idle && now - receivingSince_ > (greeted_ ? kStallMax : kGreetingMax))
     close(greeted_ ? "stopped in the middle of a frame" : "no hello came");
   if (sending_ && now - sendingSince_ > kStallMax) close("does not take its replies");
 }

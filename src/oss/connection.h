@@ -3,8 +3,8 @@
 //
 // Bounded: kRequestsMax requests from their frame until their reply is sent, which take
 // kBufferShare of the worker's buffers; while there are that many, or no buffer for the next, the
-// socket is not read. A peer that stops in the middle of a frame, does not take its replies, or
-// does not say hello is cut off after kStallMax.
+// socket is not read. A peer that stops in the middle of a frame or does not take its replies is
+// cut off after kStallMax, one that does not say hello after kGreetingMax.
 #pragma once
 
 #include <chrono>
@@ -49,6 +49,7 @@ class Connection {
   static constexpr uint32_t kRequestsMax = 64;
   static constexpr size_t kBufferShare = 16 * kMiB;  // one request may take more, if it is alone
   static constexpr std::chrono::seconds kStallMax{60};
+  static constexpr std::chrono::seconds kGreetingMax{10};
   static constexpr size_t kIovecsMax = 128;
   using Instant = std::chrono::steady_clock::time_point;
 

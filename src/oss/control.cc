@@ -128,6 +128,8 @@ kj::Promise<void> Control::registerOst(uint32_t number, rpc::Mds::Client mds,
 
   auto sent = std::chrono::steady_clock::now();
   auto response = co_await timer_.timeoutAfter(kCallMax, request.send());
+  if (response.getError() == EBUSY)  // by a server that may be gone when its lease is over
+    kj::throwFatalException(KJ_EXCEPTION(OVERLOADED, response.getMessage().cStr()));
   if (response.getError() != 0) {
     spdlog::critical("{}: the MDS refuses this target: {}", ost.name, response.getMessage().cStr());
     fatal_->fulfill();

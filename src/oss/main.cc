@@ -6,9 +6,11 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <stdexcept>
 #include <thread>
 
+#include "lmdb_file.h"
 #include "oss/control.h"
 #include "trainfs/config.h"
 #include "trainfs/logging.h"
@@ -52,6 +54,18 @@ class KjLog final : public kj::ExceptionCallback {
   }
 };
 
+// Made anew, an index would take whatever the objects hold now for right.
+void requireIndexOfObjects(const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  auto file = directory + "/index/data.mdb";
+  bool index = fs::exists(file, none) && fs::file_size(file, none) > 0;
+  bool objects =
+      fs::exists(directory + "/objects", none) && !fs::is_empty(directory + "/objects", none);
+  if (!index && objects)
+    throw std::runtime_error(file + " is missing or empty, but there are objects that it is about");
+}
+
 std::unique_ptr<Ost> openOst(const std::string& directory, TargetLock& lock) {
   auto require = [&](const std::string& wrong) {
     if (!wrong.empty()) throw std::runtime_error(wrong);
@@ -65,6 +79,7 @@ std::unique_ptr<Ost> openOst(const std::string& directory, TargetLock& lock) {
     throw std::runtime_error(directory + "/" + kTargetFile + " names no MDS (mgsnode)");
   ost->name = targetName(ost->target);
   ost->directory = directory;
+  requireIndexOfObjects(directory);
   ost->index = std::make_unique<ObjectIndex>(directory + "/index");
   ost->unclean = ost->index->foundUnclean();
   return ost;
@@ -170,6 +185,7 @@ int serve(const Config& config) {
 int main(int argc, char** argv) {
   auto config = trainfs::oss::parseOrExit(argc, argv);
   trainfs::oss::KjLog log;
+  trainfs::nameLostPages();
   try {
     return trainfs::oss::serve(config);
   } catch (const kj::Exception& exception) {

@@ -11,6 +11,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "lmdb_file.h"
 #include "trainfs/bulk.h"
 #include "trainfs/codec.h"
 #include "trainfs/logging.h"
@@ -85,7 +86,9 @@ void ObjectIndex::open(uint64_t boot) {
       throw std::runtime_error("object index " + directory_ + ": " + what + ": " +
                                mdb_strerror(code));
   };
+  if (auto wrong = checkLmdbFile(directory_); !wrong.empty()) throw std::runtime_error(wrong);
   check(mdb_env_create(&environment_), "create");
+  nameAssertions(environment_);
   check(mdb_env_set_mapsize(environment_, kMapBytes), "map size");
   check(mdb_env_set_maxreaders(environment_, kReadersMax), "readers");
   check(mdb_env_open(environment_, directory_.c_str(), MDB_NOTLS | MDB_NORDAHEAD, 0600), "open");

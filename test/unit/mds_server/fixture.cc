@@ -245,7 +245,7 @@ int OstClient::registerOst(const std::string& uuid) {
   in.setFsname("trainfs");
   in.setIndex(index_);
   in.setUuid(uuid.empty() ? "uuid-" + std::to_string(index_) : uuid);
-  in.initPorts(1).set(0, 7180 + index_);
+  in.initPorts(1).set(0, port);
   fillStats(in.initStats());
   request.setControl(kj::heap<FakeOst>(notes));
   auto response = request.send().wait(fixture_.io.waitScope);

@@ -118,7 +118,8 @@ class Client {
 
 class OstClient {
  public:
-  OstClient(Fixture& fixture, uint32_t index) : fixture_(fixture), index_(index) {}
+  OstClient(Fixture& fixture, uint32_t index)
+      : port(7180 + index), fixture_(fixture), index_(index) {}
   // Returns the errno; the message in `message`.
   int registerOst(const std::string& uuid = "");
   void renew();
@@ -127,6 +128,7 @@ class OstClient {
 
   std::shared_ptr<FakeOst::Notes> notes = std::make_shared<FakeOst::Notes>();
   std::string message;
+  uint16_t port;
 
  private:
   Fixture& fixture_;

@@ -15,6 +15,26 @@ TEST_CASE("an index belongs to one target for good") {
   CHECK(other.registerOst("uuid-a") == 0);
 }
 
+TEST_CASE("a copy of a target is not taken while the other may still serve") {
+  Fixture fixture;
+  OstClient first(fixture, 3), copy(fixture, 3);
+  CHECK(first.registerOst() == 0);
+  copy.port = 9000;
+  CHECK(copy.registerOst() == EBUSY);
+  CHECK(copy.message.find("trainfs-OST0003 may still be served at 127.0.0.1:7183") == 0);
+  first.renew();
+  first.disconnect();
+  CHECK(copy.registerOst() == EBUSY);
+  // A server that died and is back at the same place waits for nothing.
+  CHECK(first.registerOst() == 0);
+  first.disconnect();
+  fixture.restart();
+  CHECK(copy.registerOst() == EBUSY);
+  fixture.advance(fixture.options.ostTerm);
+  CHECK(copy.registerOst() == 0);
+  CHECK(first.registerOst() == EBUSY);
+}
+
 TEST_CASE("clients get a newer map when an OST comes and goes") {
   Fixture fixture;
   Client client(fixture, "a");

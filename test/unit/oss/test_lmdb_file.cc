@@ -1,0 +1,159 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch_test_macros.hpp>
+#include <filesystem>
+#include <fstream>
+#include <future>
+
+#include "lib/seed.h"
+#include "lib/temp_dir.h"
+#include "lmdb_file.h"
+#include "oss/object_index.h"
+
+using namespace trainfs;
+using namespace trainfs::oss;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uint64_t kObjects = 400;
+
+ObjectId object(uint64_t number) {
+  return {InodeId{number + 2}, 1, 0, 0};
+}
+
+void fill(const std::string& directory) {
+  ObjectIndex index(directory);
+  for (uint64_t number = 0; number < kObjects; ++number) {
+    IndexChange change{.kind = IndexChange::Kind::kClean, .object = object(number)};
+    change.record = {.version = 1, .sizeBytes = 100 * kBlockBytes};
+    change.chunks[0] = std::vector<uint64_t>(100, number);
+    std::promise<int> done;
+    index.change(std::move(change), [&](int error) { done.set_value(error); });
+    REQUIRE(done.get_future().get() == 0);
+  }
+}
+
+// The child's status, and all that it wrote into the pipe.
+int await(pid_t child, const int (&out)[2], std::string& said) {
+  close(out[1]);
+  char piece[4096];
+  ssize_t got;
+  said.clear();
+  while ((got = read(out[0], piece, sizeof piece)) > 0) said.append(piece, got);
+  close(out[0]);
+  int status;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+// In a child, which damage may end: 0 all there, 1 refused in words, 2 something is not readable,
+// else a signal. What it said in `said`.
+int openInChild(const std::string& directory, std::string& said) {
+  int out[2];
+  REQUIRE(pipe(out) == 0);
+  pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    dup2(out[1], STDERR_FILENO);
+    for (int signal : {SIGBUS, SIGSEGV, SIGABRT}) ::signal(signal, SIG_DFL);
+    nameLostPages();
+    int outcome = 0;
+    try {
+      ObjectIndex index(directory);
+      ObjectIndex::Reader reader(index);
+      for (uint64_t number = 0; number < kObjects; ++number)
+        if (!reader.find(object(number))) outcome = 2;
+    } catch (const std::exception& error) {
+      (void)!write(STDERR_FILENO, error.what(), strlen(error.what()));
+      outcome = 1;
+    }
+    _exit(outcome);
+  }
+  int status = await(child, out, said);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+TEST_CASE("an index that is whole, or not there yet, is fine") {
+  test::TempDir directory;
+  CHECK(checkLmdbFile(directory / "index").empty());
+  fill(directory / "index");
+  CHECK(checkLmdbFile(directory / "index").empty());
+}
+
+TEST_CASE("an index that was cut off is refused by name, wherever the cut is") {
+  uint64_t seed = test::testSeed();
+  INFO("replay with TRAINFS_SEED=" << seed);
+  test::Random random(seed);
+  test::TempDir directory;
+  fill(directory / "index");
+  auto file = directory / "index/data.mdb";
+  uint64_t whole = fs::file_size(file);
+  REQUIRE(whole > 100 * 4096);
+  fs::copy_file(file, directory / "kept");
+  for (int round = 0; round < 60; ++round) {
+    fs::copy_file(directory / "kept", file, fs::copy_options::overwrite_existing);
+    uint64_t left = random.between(round < 10 ? whole - 3 * 4096 : 8192, whole - 1);
+    fs::resize_file(file, left);
+    INFO("cut at " << left << " of " << whole);
+    auto wrong = checkLmdbFile(directory / "index");
+    std::string said;
+    int outcome = openInChild(directory / "index", said);
+    INFO(said);
+    if (wrong.empty()) {
+      CHECK(outcome == 0);  // what is missing was free
+    } else {
+      CHECK(wrong.starts_with(file + ": cut off"));
+      CHECK(outcome == 1);
+    }
+  }
+}
+
+TEST_CASE("a page that is lost while the index is open is named before the process ends") {
+  test::TempDir directory;
+  fill(directory / "index");
+  auto file = directory / "index/data.mdb";
+  int out[2];
+  REQUIRE(pipe(out) == 0);
+  pid_t child = fork();
+  if (child == 0) {
+    dup2(out[1], STDERR_FILENO);
+    signal(SIGBUS, SIG_DFL);
+    nameLostPages();
+    ObjectIndex index(directory / "index");
+    ObjectIndex::Reader reader(index);
+    fs::resize_file(file, 8192);
+    for (uint64_t number = 0; number < kObjects; ++number) (void)reader.find(object(number)).ok();
+    _exit(0);
+  }
+  std::string said;
+  int status = await(child, out, said);
+  CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS));
+  CHECK(said.find("a page of " + file) != said.npos);
+}
+
+TEST_CASE(
+    "flipped bits of an index are read, refused or named, and never go on in silence for ever") {
+  uint64_t seed = test::testSeed();
+  INFO("replay with TRAINFS_SEED=" << seed);
+  test::Random random(seed);
+  test::TempDir directory;
+  fill(directory / "index");
+  auto file = directory / "index/data.mdb";
+  std::string kept = directory.read("index/data.mdb");
+  for (int round = 0; round < 60; ++round) {
+    auto damaged = kept;
+    // The heads of pages are where it hurts.
+    size_t page = random.between(0, kept.size() / 4096 - 1) * 4096;
+    size_t at = round % 2 ? page + random.between(0, 40) : random.between(0, kept.size() - 1);
+    damaged[at] ^= 1 << random.between(0, 7);
+    directory.write("index/data.mdb", damaged);
+    std::string said;
+    int outcome = openInChild(directory / "index", said);
+    INFO("byte " << at << ": outcome " << outcome << ": " << said);
+    CHECK((outcome <= 2 || said.find(file) != said.npos));
+  }
+}
