@@ -4,7 +4,6 @@
 #include <kj/debug.h>
 #include <lmdb.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -160,9 +159,6 @@ bool sound(std::string_view meta) {
 }
 uint64_t pageBytes(std::string_view meta) {
   return field<uint32_t>(meta, 24);
-}
-uint64_t pages(std::string_view meta) {
-  return field<uint64_t>(meta, 120) + 1;
 }
 uint64_t transaction(std::string_view meta) {
   return field<uint64_t>(meta, 128);
