@@ -201,13 +201,13 @@ void FileIo::close(InodePtr inode, bool writing) {
     releaseInTurn(inode);
 }
 
-// After a last report that is under way: the release takes away what that one needs.
+// After the last report, which may not have got in line yet: the release takes away what that one needs.
 void FileIo::releaseInTurn(const InodePtr& inode) {
   {
     std::lock_guard lock(inode->mutex);
     if (inode->handles != 0 || !(inode->toldOpen || inode->orphan)) return;
   }
-  inode->access->exclusive([=, this](Pass pass) { releaseIfClosed(inode, std::move(pass)); });
+  inode->access->exclusive([=, this](Pass pass) { reportLast(inode, std::move(pass)); });
 }
 
 void FileIo::reportLast(const InodePtr& inode, Pass pass) {
@@ -221,14 +221,18 @@ void FileIo::reportLast(const InodePtr& inode, Pass pass) {
   }
   if (!report) return releaseIfClosed(inode, std::move(pass));
   measureUsed(inode, [=, this](uint64_t usedBytes) {
-    sendReport(inode, false, usedBytes, MdsClient::Urgency::kOrdinary,
-               [=, this, pass = pass](Status status) {
-                 if (!status) {
-                   std::lock_guard lock(inode->mutex);
-                   inode->losses.add();
-                 }
-                 releaseIfClosed(inode, pass);
-               });
+    // One report after another: with the last one the right to send any is gone.
+    inode->syncs->exclusive([=, this](Pass syncPass) {
+      sendReport(inode, false, usedBytes, MdsClient::Urgency::kOrdinary,
+                 [=, this](Status status) {
+                   (void)syncPass;
+                   if (!status) {
+                     std::lock_guard lock(inode->mutex);
+                     inode->losses.add();
+                   }
+                   releaseIfClosed(inode, pass);
+                 });
+    });
   });
 }
 

@@ -46,6 +46,7 @@ void giveHandle(const RequestPtr& request, const InodePtr& inode, fuse_file_info
   {
     Coherence::Answering answering(request->client().coherence());
     setCacheMode(file, writing, answering.mayCache());
+    handle->cached = !file.direct_io;
     given = created ? request->created(inode, *created, file, answering) : request->opened(file);
   }
   if (given)
@@ -132,16 +133,22 @@ void fsync(fuse_req_t req, fuse_ino_t, int, fuse_file_info* file) {
 
 // ---- data ----
 
+// A handle that was opened when this client might cache goes on to fill the page cache when others
+// have come. What it reads then is dropped as soon as it has been read: the invalidation waits for
+// the answer, if it comes first.
 void read(fuse_req_t req, fuse_ino_t, size_t size, off_t offset, fuse_file_info* file) {
   auto request = Request::begin(req);
   auto& client = request->client();
   auto inode = handleOf(file).inode;
+  bool cached = handleOf(file).cached;
   auto at = static_cast<uint64_t>(offset);
-  client.buffers().whenFree([request, inode, at, size](BufferPool::Buffer buffer) {
+  client.buffers().whenFree([request, inode, at, size, cached](BufferPool::Buffer buffer) {
     auto& client = request->client();
     std::span into(buffer.get(), std::min(size, client.buffers().bufferBytes()));
-    client.files().read(inode, at, into, [request, into, buffer](Result<size_t> bytes) {
+    client.files().read(inode, at, into, [=](Result<size_t> bytes) {
       if (!bytes) return request->error(bytes.error().code());
+      auto& client = request->client();
+      if (cached && !client.coherence().mayCache()) client.invalidator().invalidatePages(inode->id);
       request->bytes(into.first(*bytes));
     });
   });

@@ -91,6 +91,7 @@ struct OpenHandle {
   InodePtr inode;
   bool writing = false;
   Losses::Mark losses;  // of files
+  bool cached = false;  // the kernel keeps what it reads, also when this client may not cache any more
 };
 
 class Inodes {

@@ -3,6 +3,8 @@
 #define FUSE_USE_VERSION 318
 #include <fuse_lowlevel.h>
 
+#include <utility>
+
 namespace trainfs::client {
 
 Invalidator::Invalidator(Inodes& inodes) : inodes_(inodes), thread_([this] { run(); }) {}
@@ -36,22 +38,35 @@ void Invalidator::invalidateAttributes(InodeId inode, std::function<void()> done
   changed_.notify_all();
 }
 
+void Invalidator::invalidatePages(InodeId inode) {
+  std::lock_guard lock(mutex_);
+  stalePages_.insert(inode);
+  changed_.notify_all();
+}
+
 void Invalidator::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
-    if (jobs_.empty()) return;
-    auto jobs = std::move(jobs_);  // one invalidation serves all that asked before it began
-    jobs_.clear();
+    changed_.wait(lock, [&] { return stopping_ || !jobs_.empty() || !stalePages_.empty(); });
+    if (stopping_ && jobs_.empty()) return;
+    // One invalidation serves all that asked before it began.
+    auto jobs = std::exchange(jobs_, {});
+    auto stalePages = std::exchange(stalePages_, {});
     auto* session = session_;
     busy_ = true;
     lock.unlock();
     if (session != nullptr) invalidate(session, jobs);
     for (auto& job : jobs) job.done();
+    if (session != nullptr) invalidatePages(session, stalePages);
     lock.lock();
     busy_ = false;
     changed_.notify_all();
   }
+}
+
+void Invalidator::invalidatePages(fuse_session* session,
+                                  const std::unordered_set<InodeId>& inodes) {
+  for (auto inode : inodes) fuse_lowlevel_notify_inval_inode(session, inode.value, 0, 0);
 }
 
 void Invalidator::invalidate(fuse_session* session, const std::deque<Job>& jobs) {

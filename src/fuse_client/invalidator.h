@@ -7,6 +7,7 @@
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <unordered_set>
 
 #include "fuse_client/inodes.h"
 
@@ -29,6 +30,8 @@ class Invalidator {
 
   // Attributes of one inode; then runs `done`.
   void invalidateAttributes(InodeId inode, std::function<void()> done);
+  // Pages of one inode, some time soon.
+  void invalidatePages(InodeId inode);
   // Names, attributes and pages of all inodes; then runs `done`.
   void invalidateAll(std::function<void()> done);
 
@@ -38,12 +41,14 @@ class Invalidator {
     std::function<void()> done;
   };
   void run();
+  static void invalidatePages(fuse_session* session, const std::unordered_set<InodeId>& inodes);
   void invalidate(fuse_session* session, const std::deque<Job>& jobs);
 
   Inodes& inodes_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> jobs_;
+  std::unordered_set<InodeId> stalePages_;
   fuse_session* session_ = nullptr;
   bool busy_ = false, stopping_ = false;
   std::atomic<bool> hasEpochs_{false};

@@ -121,6 +121,20 @@ TEST_CASE("a reader that closes during the last report does not release before i
   CHECK(f.script.asked() == Names{"release"});
 }
 
+// A rename by another thread did, between the two steps of the last close: the release came first, and
+// the size was lost.
+TEST_CASE("a release that gets in line before the last report reports first", "[client]") {
+  Fixture f;
+  f.openToWrite();
+  f.write(0, "abc");
+  f.inodes.dropHandle(f.inode, true);  // as the last close begins
+  f.files.noteReplaced(kFile);
+  REQUIRE(f.script.asked() == Names{"report"});
+  CHECK(f.lastReport().sizeBytes == 3);
+  f.script.answer("report");
+  CHECK(f.script.asked() == Names{"release"});
+}
+
 TEST_CASE("a file opened again to be written waits for the last report and the release",
           "[client]") {
   Fixture f;
