@@ -150,8 +150,20 @@ Status Operations::prepareLayout(ChangeRequest& request) {
 Result<Layout> Operations::newLayout(const Node& node, std::string_view text) {
   auto parsed = striping::parseLayout(text);
   if (!parsed.error.empty() || parsed.layout.components.empty()) return Errno(EINVAL);
+  if (!namesKnownOsts(parsed.layout)) return Errno(EINVAL);
   if (!S_ISREG(node.attributes.mode)) return parsed.layout;
   return parts_.choices.place(parsed.layout);
+}
+
+// A directory's default is not placed, and would make every create in it fail.
+bool Operations::namesKnownOsts(const Layout& layout) const {
+  auto& known = parts_.osts.all();
+  for (auto& component : layout.components) {
+    if (component.stripeOffset != kAnyOst && !known.contains(component.stripeOffset)) return false;
+    for (uint32_t ost : component.ostList)
+      if (!known.contains(ost)) return false;
+  }
+  return true;
 }
 
 void Operations::prepareRemoval(InodeId parent, const std::string& name,

@@ -71,6 +71,7 @@ class Operations {
   Status prepareCreate(CreateOp& op, const std::string& layoutText);
   Status prepareLayout(ChangeRequest& request);
   Result<Layout> newLayout(const Node& node, std::string_view text);
+  bool namesKnownOsts(const Layout& layout) const;
   void prepareRemoval(InodeId parent, const std::string& name, const ChangeRequest& request,
                       const Session& session, NamesInFlight::Hold& hold,
                       std::vector<std::pair<InodeId, SessionId>>& holders);
