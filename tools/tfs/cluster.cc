@@ -36,6 +36,11 @@ std::vector<TargetStatus> decode(capnp::List<rpc::TargetStatus>::Reader targets)
   return result;
 }
 
+std::string nameOf(const MdsAddress& server) {
+  bool v6 = server.host.find(':') != std::string::npos;
+  return (v6 ? "[" + server.host + "]" : server.host) + ":" + std::to_string(server.port);
+}
+
 ClusterStatus ask(kj::AsyncIoContext& io, const MdsAddress& server, const std::string& fsname,
                   kj::Duration patience) {
   auto& timer = io.provider->getTimer();
@@ -59,15 +64,13 @@ ClusterStatus ask(kj::AsyncIoContext& io, const MdsAddress& server, const std::s
   ClusterStatus result{.fsname = status.getFsname().cStr(),
                        .mdts = decode(status.getMdts()),
                        .osts = decode(status.getOsts())};
+  // What it listens on may be an address that nobody else can use; this one has been used.
+  for (TargetStatus& mdt : result.mdts)
+    if (mdt.index == greeting.getMdtIndex()) mdt.address = nameOf(server);
   for (auto ost : status.getMap().getOsts())
     for (uint16_t port : ost.getPorts())
       result.dataPorts.push_back({ost.getIndex(), ost.getHost().cStr(), port});
   return result;
-}
-
-std::string nameOf(const MdsAddress& server) {
-  bool v6 = server.host.find(':') != std::string::npos;
-  return (v6 ? "[" + server.host + "]" : server.host) + ":" + std::to_string(server.port);
 }
 
 }  // namespace

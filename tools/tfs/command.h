@@ -21,7 +21,8 @@ struct Command {
   int (*run)(int argc, char** argv);
 };
 
-extern const Command kSetstripe, kGetstripe, kDf, kOsts, kMdts, kCheck;
+extern const Command kSetstripe, kGetstripe, kFind, kPath2fid, kFid2path, kDf, kOsts, kMdts, kCheck,
+    kFeatures, kStats;
 
 // "tfs NAME: WHAT" and where help is, on stderr. Returns kExitUsage.
 int usageError(const char* command, const std::string& what);

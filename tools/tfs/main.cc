@@ -8,7 +8,8 @@ using namespace trainfs::tfs;
 
 namespace {
 
-const Command* const kCommands[] = {&kSetstripe, &kGetstripe, &kDf, &kOsts, &kMdts, &kCheck};
+const Command* const kCommands[] = {&kSetstripe, &kGetstripe, &kFind,  &kPath2fid, &kFid2path, &kDf,
+                                    &kOsts,      &kMdts,      &kCheck, &kFeatures, &kStats};
 
 const Command* find(const char* name) {
   for (const Command* command : kCommands)
@@ -31,7 +32,9 @@ void printHelp(FILE* out) {
       "  tfs df -h                            how full the file system is\n"
       "  tfs setstripe -c 4 DIRECTORY         new files in it go over 4 OSTs\n"
       "  tfs getstripe FILE                   where a file's data is\n"
+      "  tfs find DIRECTORY -size +1G -ost 3  large files with data on OST 3\n"
       "  tfs check all                        are the servers there?\n"
+      "  tfs stats --interval 1               what the mounts are doing\n"
       "More: tfs COMMAND --help, man tfs\n",
       out);
 }
