@@ -131,16 +131,17 @@ def check_ledger(top, book, may_fail):
 
 
 def may_be(found, before, after):
-    """What a change that was not answered may leave: the old, the new, or for a write some of both."""
+    """What a change that was not answered may leave: the old, the new, or some of both: of a write, any of its bytes;
+    of a truncation, the old size with what was cut off reading as zeros (objects are cut before the MDS is told)."""
     if found in (before, after):
         return True
     if None in (found, before, after):
         return False
-    if len(after) < len(before):  # truncated: nothing in between
+    longer = max(len(before), len(after))
+    if not min(len(before), len(after)) <= len(found) <= longer or (len(after) < len(before) and len(found) != longer):
         return False
-    return len(before) <= len(found) <= len(after) and all(
-        byte in (before[i:i + 1] or b"\0", after[i:i + 1]) for i, byte in
-        ((i, found[i:i + 1]) for i in range(len(found))) if byte != after[i:i + 1])
+    old, new = before.ljust(longer, b"\0"), after.ljust(longer, b"\0")
+    return all(byte in (old[i], new[i]) for i, byte in enumerate(found))
 
 
 def difference(wanted, found):
