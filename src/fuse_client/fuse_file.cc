@@ -145,12 +145,14 @@ void read(fuse_req_t req, fuse_ino_t, size_t size, off_t offset, fuse_file_info*
   client.buffers().whenFree([request, inode, at, size, cached](BufferPool::Buffer buffer) {
     auto& client = request->client();
     std::span into(buffer.get(), std::min(size, client.buffers().bufferBytes()));
-    client.files().read(inode, at, into, [=](Result<size_t> bytes) {
+    // `buffer` goes along by name: nothing below mentions it, and it must outlive the read.
+    auto finish = [request, inode, into, cached, buffer](Result<size_t> bytes) {
       if (!bytes) return request->error(bytes.error().code());
       auto& client = request->client();
       if (cached && !client.coherence().mayCache()) client.invalidator().invalidatePages(inode->id);
       request->bytes(into.first(*bytes));
-    });
+    };
+    client.files().read(inode, at, into, std::move(finish));
   });
 }
 
