@@ -16,6 +16,7 @@
 #include "mds/session_service.h"
 #include "mds/session_table.h"
 #include "mds/size_recovery.h"
+#include "mds/statistics.h"
 
 namespace trainfs::mds {
 
@@ -43,6 +44,7 @@ class Core final : private kj::TaskSet::ErrorHandler {
   const std::string fsname;
   const uint16_t mdtIndex;
 
+  Statistics statistics;
   OstTable osts;
   SessionTable sessions;
   Choices choices;

@@ -1,36 +1,34 @@
 // trainfs-mds: serves a metadata target. Wiring only.
 #include <kj/async-io.h>
-#include <kj/async-unix.h>
 #include <kj/exception.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include "lmdb_file.h"
 #include "mds/journal.h"
 #include "mds/lmdb_log.h"
+#include "mds/metrics.h"
 #include "mds/server.h"
 #include "trainfs/config.h"
 #include "trainfs/logging.h"
+#include "trainfs/server_process.h"
 #include "trainfs/target.h"
 
 namespace trainfs::mds {
 namespace {
 
 struct Config {
-  std::string listen = fmt::format("0.0.0.0:{}", kDefaultMdsPort);
+  std::string listen = fmt::format("*:{}", kDefaultMdsPort);
   uint32_t clientTermSeconds = 10, ostTermSeconds = 10, silenceSeconds = 60;
   uint32_t connectionsMax = 1024, sessionsMax = 4096;
   uint32_t mapGigabytes = 1024;
   uint32_t reserveMegabytes = 64;
-  std::string directory;
+  std::string metricsListen, directory;
 };
 
-Config parseOrExit(int argc, char** argv) {
-  Config config;
-  ProgramOptions options("trainfs-mds", "Serves a metadata target of a trainfs file system.");
-  options.add("listen", config.listen, "address to listen on, HOST[:PORT]");
+void declare(ProgramOptions& options, Config& config) {
+  options.addForDaemon();
+  options.add("listen", config.listen, "address to listen on, HOST[:PORT]", checkListenAddress);
   options.add("client-term", config.clientTermSeconds,
               "seconds that a client may rely on its caches after its last renewal", 1, 600);
   options.add("ost-term", config.ostTermSeconds,
@@ -42,26 +40,13 @@ Config parseOrExit(int argc, char** argv) {
   options.add("map-size", config.mapGigabytes,
               "GiB of address space for the store, the most that it can grow to", 1, 16384);
   options.add("reserve", config.reserveMegabytes,
-              "MiB of disk kept for the store: with less, only what frees something is done", 1, 65536);
-  std::vector<std::string> directories;
-  options.addPositional("DIR", directories, "the target, made by mkfs.trainfs --mdt", 1);
-  options.parseOrExit(argc, argv);
-  if (directories.size() != 1) {
-    spdlog::critical("one server serves one metadata target, not {}", directories.size());
-    std::exit(kExitUsage);
-  }
-  config.directory = directories.front();
-  return config;
+              "MiB of disk kept for the store: with less, only what frees something is done", 1,
+              65536);
+  options.add("metrics-listen", config.metricsListen,
+              "HOST:PORT of an HTTP endpoint for Prometheus; default: none", checkMetricsAddress);
+  options.addPositional("DIR", config.directory, "the target, made by mkfs.trainfs --mdt",
+                        "target");
 }
-
-// kj's own log lines among ours, in one format.
-class KjLog final : public kj::ExceptionCallback {
- public:
-  void logMessage(kj::LogSeverity severity, const char* file, int line, int contextDepth,
-                  kj::String&& text) override {
-    spdlog::warn("{}:{}: {}", file, line, text.cStr());
-  }
-};
 
 std::string storeOf(const std::string& directory) {
   return directory + "/mdt";
@@ -88,7 +73,8 @@ int fail(const std::string& what) {
   return 1;
 }
 
-void serve(const Config& config, const HostPort& at, const Target& target, Journal& journal) {
+void serve(ServerProcess& process, const Config& config, const HostPort& at, const Target& target,
+           Journal& journal) {
   auto io = kj::setupAsyncIo();
   auto address =
       io.provider->getNetwork().parseAddress(at.host.c_str(), at.port).wait(io.waitScope);
@@ -101,27 +87,26 @@ void serve(const Config& config, const HostPort& at, const Target& target, Journ
   options.connectionsMax = config.connectionsMax;
   options.sessionsMax = config.sessionsMax;
   options.targetUuid = target.uuid;
-  options.address = fmt::format("{}:{}", at.host, listener->getPort());
+  options.address = hostPortText({at.host, static_cast<uint16_t>(listener->getPort())});
   options.space = [directory = config.directory] { return spaceOf(directory); };
 
   LmdbLog log(journal);
   Server server(journal.store(), log, io.provider->getTimer(), kj::mv(listener), options);
-  auto signalled =
-      io.unixEventPort.onSignal(SIGTERM).exclusiveJoin(io.unixEventPort.onSignal(SIGINT));
-  spdlog::info("serving {} on {}", targetName(target), options.address);
-  signalled.wait(io.waitScope);
+  std::unique_ptr<MetricsEndpoint> metrics;
+  if (!config.metricsListen.empty()) {
+    auto fill = [&](MetricsPage& page) {
+      fillMetrics(page, server.core().statistics, spaceOf(config.directory));
+    };
+    metrics = std::make_unique<MetricsEndpoint>(config.metricsListen, fill);
+    spdlog::info("metrics are at port {}", metrics->port());
+  }
+  auto stop = process.asksToStop(io.unixEventPort);
+  process.serving(fmt::format("serving {} on {}", targetName(target), options.address));
+  stop.wait(io.waitScope);
 
-  spdlog::info("stopping");
+  metrics.reset();
   server.stop();
   log.drain().wait(io.waitScope);
-}
-
-// One descriptor per connection: as many as the system lets us have.
-void raiseDescriptorLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 std::unique_ptr<Journal> openJournal(const Config& config, const Target& target) {
@@ -138,17 +123,15 @@ std::unique_ptr<Journal> openJournal(const Config& config, const Target& target)
 }
 
 int run(int argc, char** argv) {
-  Config config = parseOrExit(argc, argv);
+  Config config;
+  ProgramOptions programOptions("trainfs-mds",
+                                "Serves a metadata target of a trainfs file system.");
+  declare(programOptions, config);
+  programOptions.parseOrExit(argc, argv);
   HostPort listen;
-  if (!parseHostPort(config.listen, kDefaultMdsPort, listen)) {
-    spdlog::critical("listen: \"{}\" is not HOST[:PORT]", config.listen);
-    return kExitUsage;
-  }
-  KjLog kjLog;
+  parseHostPort(config.listen, kDefaultMdsPort, listen);
+  ServerProcess process(programOptions);
   nameLostPages();
-  kj::UnixEventPort::captureSignal(SIGTERM);
-  kj::UnixEventPort::captureSignal(SIGINT);
-  raiseDescriptorLimit();
 
   const auto& directory = config.directory;
   Target target;
@@ -164,9 +147,11 @@ int run(int argc, char** argv) {
     return fail(fmt::format("{}: {}", directory, e.getDescription().cStr()));
   }
   try {
-    serve(config, listen, target, *journal);
+    serve(process, config, listen, target, *journal);
   } catch (const kj::Exception& e) {
     return fail(fmt::format("cannot serve on {}: {}", config.listen, e.getDescription().cStr()));
+  } catch (const std::runtime_error& e) {
+    return fail(e.what());
   }
   return 0;
 }

@@ -14,6 +14,8 @@ namespace trainfs::mds {
 
 namespace {
 
+constexpr kj::Duration kPublishEvery = 1 * kj::SECONDS;
+
 // The numeric address of the other end; IPv4 as such, also on a socket that does both.
 std::string peerHost(kj::AsyncIoStream& stream) {
   sockaddr_storage address{};
@@ -80,10 +82,28 @@ Server::Server(Store& store, Log& log, kj::Timer& timer, kj::Own<kj::ConnectionR
       timer_(timer),
       core_(std::make_shared<Core>(store, log, timer, std::move(options))),
       accepting_(nullptr),
+      publishing_(nullptr),
       tasks_(*this) {
   accepting_ = acceptForever().eagerlyEvaluate([](kj::Exception&& e) {
     spdlog::critical("cannot accept connections any more: {}", e.getDescription().cStr());
   });
+  publishing_ = publishForever().eagerlyEvaluate(nullptr);
+}
+
+// Figures that others read without waiting for this loop.
+kj::Promise<void> Server::publishForever() {
+  for (;;) {
+    auto& figures = core_->statistics;
+    uint64_t executing = 0, serving = 0;
+    for (auto& session : core_->sessions.all()) executing += session->requestsInFlight;
+    for (auto& [index, ost] : core_->osts.all()) serving += ost.active;
+    figures.sessions.set(core_->sessions.size());
+    figures.connections.set(connections_);
+    figures.executing.set(executing);
+    figures.osts.set(core_->osts.all().size());
+    figures.ostsServing.set(serving);
+    co_await timer_.afterDelay(kPublishEvery);
+  }
 }
 
 Server::~Server() noexcept(false) {
@@ -92,6 +112,7 @@ Server::~Server() noexcept(false) {
 
 void Server::stop() {
   accepting_ = nullptr;
+  publishing_ = nullptr;
   core_->stop();
 }
 

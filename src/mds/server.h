@@ -26,6 +26,7 @@ class Server final : private kj::TaskSet::ErrorHandler {
  private:
   struct Connection;
   kj::Promise<void> acceptForever();
+  kj::Promise<void> publishForever();
   kj::Promise<void> serve(kj::Own<kj::AsyncIoStream> stream);
   void noteRefusal(kj::AsyncIoStream& stream);
   void taskFailed(kj::Exception&& exception) override;
@@ -36,7 +37,7 @@ class Server final : private kj::TaskSet::ErrorHandler {
   uint32_t connections_ = 0;
   uint32_t refusals_ = 0;  // not told yet
   kj::TimePoint nextRefusalTold_ = kj::origin<kj::TimePoint>();
-  kj::Promise<void> accepting_;
+  kj::Promise<void> accepting_, publishing_;
   kj::TaskSet tasks_;
 };
 

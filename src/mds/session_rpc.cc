@@ -36,7 +36,8 @@ class SessionRpc final : public rpc::Session::Server {
   // Counts a request of the session while it is worked on.
   class InFlight {
    public:
-    explicit InFlight(SessionRpc& rpc) : session_(rpc.session_) {
+    InFlight(SessionRpc& rpc, Call call)
+        : session_(rpc.session_), timed_(rpc.core_->statistics, call) {
       rpc.requireLive();
       if (session_->requestsInFlight >= kSlotsPerSession)
         kj::throwFatalException(KJ_EXCEPTION(OVERLOADED, "too many requests of one session"));
@@ -45,8 +46,13 @@ class SessionRpc final : public rpc::Session::Server {
     ~InFlight() { --session_->requestsInFlight; }
     KJ_DISALLOW_COPY_AND_MOVE(InFlight);
 
+    std::chrono::nanoseconds took() const {
+      return std::chrono::steady_clock::now() - timed_.begun();
+    }
+
    private:
     std::shared_ptr<Session> session_;
+    Timed timed_;
   };
 
   kj::Promise<void> start(kj::Promise<void> call) { return core_->guard(kj::mv(call)); }
@@ -85,16 +91,18 @@ void SessionRpc::requireLive() const {
 }
 
 kj::Promise<void> SessionRpc::runExecute(ExecuteContext context) {
-  InFlight inFlight(*this);
+  InFlight inFlight(*this, Call::kExecute);
   auto params = context.getParams();
   KJ_REQUIRE(params.getSlot() < kSlotsPerSession, "no such slot", params.getSlot());
   ChangeRequest request{.slot = params.getSlot(),
                         .sequence = params.getSequence(),
                         .identity = decode(params.getIdentity())};
+  auto kind = std::min<size_t>(params.getOp().which(), Statistics::kChangesMax - 1);
   auto good = decode(params.getOp(), request);
   context.releaseParams();
   ChangeReply reply{.error = good.errnoOrZero()};
   if (good) reply = co_await core_->operations.execute(session_, std::move(request));
+  core_->statistics.changes[kind].add(inFlight.took());
   if (reply.sessionOver) core_->service.evict(session_, "it reused a slot with an old sequence");
   if (reply.error == ESTALE) requireLive();  // its session, not the inode, is what is gone
   auto out = context.getResults().initReply();
@@ -104,7 +112,7 @@ kj::Promise<void> SessionRpc::runExecute(ExecuteContext context) {
 }
 
 kj::Promise<void> SessionRpc::runLookup(LookupContext context) {
-  InFlight inFlight(*this);
+  InFlight inFlight(*this, Call::kLookup);
   auto params = context.getParams();
   auto node =
       co_await core_->operations.lookup(session_, {params.getParent()}, text(params.getName()));
@@ -112,13 +120,13 @@ kj::Promise<void> SessionRpc::runLookup(LookupContext context) {
 }
 
 kj::Promise<void> SessionRpc::runGetattr(GetattrContext context) {
-  InFlight inFlight(*this);
+  InFlight inFlight(*this, Call::kGetattr);
   auto node = co_await core_->operations.getattr(session_, {context.getParams().getInode()});
   answer(node, context.getResults());
 }
 
 kj::Promise<void> SessionRpc::runReaddir(ReaddirContext context) {
-  InFlight inFlight(*this);
+  InFlight inFlight(*this, Call::kReaddir);
   auto params = context.getParams();
   auto page = co_await core_->operations.readdir(session_, {params.getInode()}, params.getCookie(),
                                                  std::max(params.getEntriesMax(), 1u));
@@ -130,20 +138,20 @@ kj::Promise<void> SessionRpc::runReaddir(ReaddirContext context) {
 }
 
 kj::Promise<void> SessionRpc::runOpen(OpenContext context) {
-  InFlight inFlight(*this);
+  InFlight inFlight(*this, Call::kOpen);
   auto params = context.getParams();
   OpenedFile file{{params.getInode()}, params.getWriting()};
   answer(co_await core_->operations.open(session_, file), context.getResults());
 }
 
 kj::Promise<void> SessionRpc::runRelease(ReleaseContext context) {
-  InFlight inFlight(*this);
+  InFlight inFlight(*this, Call::kRelease);
   auto done = co_await core_->operations.release(session_, {context.getParams().getInode()});
   context.getResults().setError(done.errnoOrZero());
 }
 
 kj::Promise<void> SessionRpc::runInstantiate(InstantiateContext context) {
-  InFlight inFlight(*this);
+  InFlight inFlight(*this, Call::kInstantiate);
   auto params = context.getParams();
   auto node =
       co_await core_->operations.instantiate(session_, {params.getInode()}, params.getComponent());
@@ -151,6 +159,7 @@ kj::Promise<void> SessionRpc::runInstantiate(InstantiateContext context) {
 }
 
 kj::Promise<void> SessionRpc::readlink(ReadlinkContext context) {
+  Timed timed(core_->statistics, Call::kReadlink);
   requireLive();
   auto target = core_->operations.readlink({context.getParams().getInode()});
   auto results = context.getResults();
@@ -160,6 +169,7 @@ kj::Promise<void> SessionRpc::readlink(ReadlinkContext context) {
 }
 
 kj::Promise<void> SessionRpc::getxattr(GetxattrContext context) {
+  Timed timed(core_->statistics, Call::kGetxattr);
   requireLive();
   auto params = context.getParams();
   auto value = core_->operations.getxattr({params.getInode()}, text(params.getName()));
@@ -170,6 +180,7 @@ kj::Promise<void> SessionRpc::getxattr(GetxattrContext context) {
 }
 
 kj::Promise<void> SessionRpc::listxattr(ListxattrContext context) {
+  Timed timed(core_->statistics, Call::kListxattr);
   requireLive();
   auto names = core_->operations.listxattr({context.getParams().getInode()});
   auto results = context.getResults();
@@ -194,6 +205,7 @@ kj::Promise<void> SessionRpc::names(NamesContext context) {
 
 // Data space is the OSTs', as far as they can be reached; inodes are the MDT's.
 kj::Promise<void> SessionRpc::statfs(StatfsContext context) {
+  Timed timed(core_->statistics, Call::kStatfs);
   requireLive();
   uint64_t total = 0, free = 0, available = 0;
   for (auto& [index, ost] : core_->osts.all()) {
@@ -213,6 +225,7 @@ kj::Promise<void> SessionRpc::statfs(StatfsContext context) {
 }
 
 kj::Promise<void> SessionRpc::renew(RenewContext context) {
+  Timed timed(core_->statistics, Call::kRenew);
   core_->requireServing();
   context.getResults().setValid(core_->service.renew(*session_));
   return kj::READY_NOW;

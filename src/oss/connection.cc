@@ -183,6 +183,7 @@ Task<> Connection::serve(std::unique_ptr<Request> request, BulkStatus admitted) 
   ++inFlight_;
   ++executing_;
   charged_ += request->charge;
+  auto begun = std::chrono::steady_clock::now();
   if (admitted == BulkStatus::kOk) admitted = admit(*request);
   Reply reply;
   if (admitted != BulkStatus::kOk) {
@@ -192,10 +193,27 @@ Task<> Connection::serve(std::unique_ptr<Request> request, BulkStatus admitted) 
     reply = co_await perform(worker_.reactor(), worker_.store(number), worker_.ost(number).name,
                              *request);
   }
+  count(*request, reply, std::chrono::steady_clock::now() - begun);
   reply.charge = request->charge;
   request.reset();
   if (--executing_ == 0) worker_.executionOver();
   answer(std::move(reply));
+}
+
+void Connection::count(const Request& request, const Reply& reply, std::chrono::nanoseconds took) {
+  auto& statistics = worker_.statistics();
+  auto& operation = statistics.of(request.header.op);
+  BulkHeader answer;
+  std::memcpy(&answer, reply.head.data(), sizeof answer);
+  auto status = answer.status;
+  operation.latency.add(took);
+  if (status == BulkStatus::kIoError) operation.errors.add();
+  if (status != BulkStatus::kIoError && status != BulkStatus::kOk) operation.refused.add();
+  if (status != BulkStatus::kOk) return;
+  if (request.header.op == BulkOp::kWrite)
+    statistics.bytesWritten.add(request.header.payloadBytes);
+  else
+    statistics.bytesRead.add(answer.payloadBytes);
 }
 
 void Connection::answer(Reply reply) {

@@ -44,6 +44,7 @@ class Connection {
   uint32_t lane() const { return lane_; }
   uint64_t serial() const { return serial_; }
   bool executes() const { return executing_ > 0; }
+  uint32_t executing() const { return executing_; }
 
  private:
   static constexpr uint32_t kRequestsMax = 64;
@@ -62,6 +63,7 @@ class Connection {
   Task<> serve(std::unique_ptr<Request> request, BulkStatus admitted);
   Task<BulkStatus> verify(const BulkHeader& header);
   BulkStatus admit(const Request& request);
+  void count(const Request& request, const Reply& reply, std::chrono::nanoseconds took);
   void answer(Reply reply);
   Task<> send();
   Task<bool> sendSome();

@@ -28,7 +28,10 @@ std::string peerName(int socket) {
       getnameinfo(reinterpret_cast<sockaddr*>(&address), bytes, host, sizeof host, port,
                   sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
     return "unknown peer";
-  return std::string("client ") + host + " port " + port;
+  constexpr std::string_view kMapped = "::ffff:";  // IPv4, on a socket that does both
+  std::string_view name(host);
+  if (name.starts_with(kMapped)) name.remove_prefix(kMapped.size());
+  return "client " + std::string(name) + " port " + port;
 }
 
 void tune(int socket) {
@@ -42,6 +45,20 @@ void tune(int socket) {
   set(IPPROTO_TCP, TCP_KEEPCNT, kKeepCount);
 }
 
+// A descriptor, or -errno.
+int listenAt(const addrinfo& place) {
+  int fd = socket(place.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -errno;
+  int yes = 1, no = 0;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  // "::" takes IPv4, too, whatever /proc/sys/net/ipv6/bindv6only says.
+  if (place.ai_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+  if (bind(fd, place.ai_addr, place.ai_addrlen) == 0 && listen(fd, kBacklog) == 0) return fd;
+  int error = errno;
+  close(fd);
+  return -error;
+}
+
 }  // namespace
 
 Listener listenOn(const std::string& host, uint16_t port) {
@@ -49,26 +66,23 @@ Listener listenOn(const std::string& host, uint16_t port) {
     throw std::runtime_error("cannot listen on " + host + " port " + std::to_string(port) + ": " +
                              why);
   };
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  hints.ai_socktype = SOCK_STREAM;
   bool any = host.empty() || host == "*";
-  int error =
-      getaddrinfo(any ? "0.0.0.0" : host.c_str(), std::to_string(port).c_str(), &hints, &found);
-  if (error != 0) fail(gai_strerror(error));
-  std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
-  int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) fail(std::strerror(errno));
-  int yes = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  int fd = -EAFNOSUPPORT;
+  // A kernel without IPv6 has none of "::".
+  for (const char* each : {any ? "::" : host.c_str(), any ? "0.0.0.0" : nullptr}) {
+    if (each == nullptr || (fd != -EAFNOSUPPORT && fd != -EADDRNOTAVAIL)) break;
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+    hints.ai_socktype = SOCK_STREAM;
+    int error = getaddrinfo(each, std::to_string(port).c_str(), &hints, &found);
+    if (error != 0) fail(gai_strerror(error));
+    fd = listenAt(*found);
+    freeaddrinfo(found);
+  }
+  if (fd < 0) fail(std::strerror(-fd));
   sockaddr_storage bound{};
   socklen_t bytes = sizeof bound;
-  if (bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, kBacklog) != 0 ||
-      getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &bytes) != 0) {
-    error = errno;
-    close(fd);
-    fail(std::strerror(error));
-  }
+  getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &bytes);
   // The port is at the same place for IPv4 and IPv6.
   return {fd, ntohs(reinterpret_cast<sockaddr_in*>(&bound)->sin_port)};
 }
@@ -121,7 +135,18 @@ void DataWorker::run() {
 void DataWorker::tick(std::chrono::steady_clock::time_point now) {
   for (auto& connection : connections_) connection->closeIfStalled(now);
   for (auto& store : stores_) store->tick();
+  publish();
   ticked_.pulse();
+}
+
+void DataWorker::publish() {
+  uint64_t executing = 0, dirty = 0, open = 0;
+  for (auto& connection : connections_) executing += connection->executing();
+  for (auto& store : stores_) dirty += store->dirtyObjects(), open += store->openDescriptors();
+  statistics_.connections.set(connections_.size());
+  statistics_.executing.set(executing);
+  statistics_.dirtyObjects.set(dirty);
+  statistics_.openDescriptors.set(open);
 }
 
 Task<> DataWorker::accept() {

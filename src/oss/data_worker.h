@@ -15,6 +15,7 @@
 
 #include "oss/connection.h"
 #include "oss/ost.h"
+#include "oss/statistics.h"
 
 namespace trainfs::oss {
 
@@ -43,6 +44,7 @@ class DataWorker {
   BufferPool& buffers() { return buffers_; }
   SessionTable& sessions() { return sessions_; }
   SessionVerifier& verifier() { return verifier_; }
+  WorkerStatistics& statistics() { return statistics_; }
   ObjectStore& store(uint32_t ost) { return *stores_[ost]; }
   Ost& ost(uint32_t number) { return *osts_[number]; }
   uint32_t ostCount() const { return osts_.size(); }
@@ -72,6 +74,7 @@ class DataWorker {
   Task<> accept();
   void admit(int socket);
   void tick(std::chrono::steady_clock::time_point now);
+  void publish();
   void shutDown();
   Task<> cleanStores();
 
@@ -84,6 +87,7 @@ class DataWorker {
   BufferPool buffers_;
   std::vector<std::unique_ptr<ObjectStore>> stores_;  // one per OST
   std::list<std::unique_ptr<Connection>> connections_;
+  WorkerStatistics statistics_;
   uint64_t nextSerial_ = 1;
   Event executionOver_;  // pulses
   Event ticked_;         // pulses
@@ -101,6 +105,8 @@ class WorkerThread {
 
   // Any thread, before stop(): runs the call on the worker's thread.
   void post(std::function<void(DataWorker&)> call);
+  // Any thread, before stop().
+  const WorkerStatistics& statistics() const { return worker_->statistics(); }
   // Asks for the worker's orderly end; nothing may be posted any more.
   void beginStop();
   // Waits for it.

@@ -1,9 +1,6 @@
 // trainfs-oss: serves object storage targets. Wiring only.
 #include <kj/async-io.h>
-#include <kj/async-unix.h>
 #include <kj/exception.h>
-#include <signal.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,8 +9,10 @@
 
 #include "lmdb_file.h"
 #include "oss/control.h"
+#include "oss/metrics.h"
 #include "trainfs/config.h"
 #include "trainfs/logging.h"
+#include "trainfs/server_process.h"
 #include "trainfs/target.h"
 
 namespace trainfs::oss {
@@ -23,36 +22,28 @@ constexpr uint32_t kWorkersMax = 16;
 constexpr size_t kOstsMax = 64;
 
 struct Config {
-  std::string dataListen = "0.0.0.0";
-  std::string advertise;
+  std::string dataListen = "*";
+  std::string advertise, metricsListen;
   uint32_t workers = std::clamp(std::thread::hardware_concurrency() / 2, 1u, 4u);
   uint32_t connectionsMax = 1024;
   std::vector<std::string> directories;
 };
 
-Config parseOrExit(int argc, char** argv) {
-  Config config;
-  ProgramOptions options("trainfs-oss", "Serves object storage targets of a trainfs file system.");
+void declare(ProgramOptions& options, Config& config) {
+  options.addForDaemon();
   options.add("data-listen", config.dataListen,
-              "address of the data ports, HOST[:PORT]: one port per worker from PORT on; 0: any");
+              "address of the data ports, HOST[:PORT]: one port per worker from PORT on; 0: any",
+              checkListenAddress);
   options.add("advertise", config.advertise,
               "host by which clients reach the data ports; default: the address that this server "
               "has towards the MDS");
   options.add("workers", config.workers, "data worker threads", 1, kWorkersMax);
   options.add("max-connections", config.connectionsMax, "client connections at a time", 16, 65536);
-  options.addPositional("DIR", config.directories, "targets, made by mkfs.trainfs --ost", 1);
-  options.parseOrExit(argc, argv);
-  return config;
+  options.add("metrics-listen", config.metricsListen,
+              "HOST:PORT of an HTTP endpoint for Prometheus; default: none", checkMetricsAddress);
+  options.addPositional("DIR", config.directories, "targets, made by mkfs.trainfs --ost", 1,
+                        "targets");
 }
-
-// kj's own log lines among ours, in one format.
-class KjLog final : public kj::ExceptionCallback {
- public:
-  void logMessage(kj::LogSeverity severity, const char* file, int line, int contextDepth,
-                  kj::String&& text) override {
-    spdlog::warn("{}:{}: {}", file, line, text.cStr());
-  }
-};
 
 // Made anew, an index would take whatever the objects hold now for right.
 void requireIndexOfObjects(const std::string& directory) {
@@ -104,16 +95,6 @@ std::vector<std::unique_ptr<Ost>> openOsts(const Config& config, std::vector<Tar
   return osts;
 }
 
-// Sockets and object files are descriptors: all that we may have.
-size_t raiseDescriptorLimit() {
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-  getrlimit(RLIMIT_NOFILE, &limit);
-  return limit.rlim_cur;
-}
-
 struct DataPorts {
   std::string host;
   std::vector<Listener> listeners;
@@ -121,8 +102,7 @@ struct DataPorts {
 
 DataPorts openPorts(const Config& config) {
   HostPort place;
-  if (!parseHostPort(config.dataListen, kDefaultOssDataPort, place))
-    throw std::runtime_error("malformed address " + config.dataListen);
+  parseHostPort(config.dataListen, kDefaultOssDataPort, place);
   if (place.port + config.workers - 1 > 65535) throw std::runtime_error("ports beyond 65535");
   DataPorts ports{place.host, {}};
   for (uint32_t i = 0; i < config.workers; ++i)
@@ -137,16 +117,19 @@ std::string advertisedHost(const Config& config, const DataPorts& ports) {
   return any ? "" : ports.host;
 }
 
-int serve(const Config& config) {
+// Each OST says by itself when it serves.
+std::string describe(const std::vector<std::unique_ptr<Ost>>& osts, const DataPorts& ports) {
+  std::string text = "data ports";
+  for (auto& listener : ports.listeners) text += " " + std::to_string(listener.port);
+  text += " of " + ports.host + " are open for";
+  for (auto& ost : osts) text += " " + ost->name;
+  return text;
+}
+
+int serve(ServerProcess& process, const Config& config) {
   std::vector<TargetLock> locks;
   auto osts = openOsts(config, locks);
   auto ports = openPorts(config);
-  size_t descriptors = raiseDescriptorLimit();
-
-  // Before there are threads, so that all of them leave the signals to this one.
-  kj::UnixEventPort::captureSignal(SIGTERM);
-  kj::UnixEventPort::captureSignal(SIGINT);
-  signal(SIGPIPE, SIG_IGN);
   auto io = kj::setupAsyncIo();
 
   SessionTable sessions;
@@ -160,16 +143,21 @@ int serve(const Config& config) {
     WorkerConfig worker{.number = i, .count = config.workers};
     worker.connectionsMax = std::max(1u, config.connectionsMax / config.workers);
     // A quarter of the descriptors for object files, over all workers and OSTs.
-    worker.limits.descriptors = std::clamp<size_t>(descriptors / 4 / config.workers / osts.size(),
-                                                   16, worker.limits.descriptors);
+    worker.limits.descriptors = std::clamp<size_t>(
+        process.descriptorsMax() / 4 / config.workers / osts.size(), 16, worker.limits.descriptors);
     workers.push_back(
         std::make_unique<WorkerThread>(worker, ports.listeners[i].socket, osts, sessions, control));
   }
-  auto stop = io.unixEventPort.onSignal(SIGTERM)
-                  .exclusiveJoin(io.unixEventPort.onSignal(SIGINT))
-                  .then([](siginfo_t) {});
+  std::unique_ptr<MetricsEndpoint> metrics;
+  if (!config.metricsListen.empty()) {
+    auto fill = [&](MetricsPage& page) { fillMetrics(page, osts, workers); };
+    metrics = std::make_unique<MetricsEndpoint>(config.metricsListen, fill);
+    spdlog::info("metrics are at port {}", metrics->port());
+  }
+  auto stop = process.asksToStop(io.unixEventPort);
+  process.serving(describe(osts, ports));
   bool asked = control.run(workers, kj::mv(stop)).wait(io.waitScope);
-  spdlog::info("stopping");
+  metrics.reset();
   control.endChecks();
   for (auto& worker : workers) worker->beginStop();
   for (auto& worker : workers) worker->stop();
@@ -183,11 +171,15 @@ int serve(const Config& config) {
 }  // namespace trainfs::oss
 
 int main(int argc, char** argv) {
-  auto config = trainfs::oss::parseOrExit(argc, argv);
-  trainfs::oss::KjLog log;
+  trainfs::oss::Config config;
+  trainfs::ProgramOptions options("trainfs-oss",
+                                  "Serves object storage targets of a trainfs file system.");
+  trainfs::oss::declare(options, config);
+  options.parseOrExit(argc, argv);
+  trainfs::ServerProcess process(options);
   trainfs::nameLostPages();
   try {
-    return trainfs::oss::serve(config);
+    return trainfs::oss::serve(process, config);
   } catch (const kj::Exception& exception) {
     spdlog::critical("{}", exception.getDescription().cStr());
   } catch (const std::exception& exception) {

@@ -5,7 +5,7 @@ readonly BUILD_PACKAGES=(
   clang-19 lld-19 llvm-19 libclang-rt-19-dev clang-format-19
   meson ninja-build ccache pkg-config make patch python3
   liburing-dev libnuma-dev liblmdb-dev libxxhash-dev libsodium-dev
-  libcli11-dev libtomlplusplus-dev libspdlog-dev libfmt-dev nlohmann-json3-dev
+  libcli11-dev libtomlplusplus-dev libspdlog-dev libfmt-dev nlohmann-json3-dev prometheus-cpp-dev
   catch2
 )
 readonly RUN_AND_TEST_PACKAGES=(

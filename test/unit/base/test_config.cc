@@ -1,5 +1,9 @@
 #include <catch2/catch_test_macros.hpp>
+#include <filesystem>
+#include <memory>
 #include <vector>
+
+#include <unistd.h>
 
 #include "lib/temp_dir.h"
 #include "trainfs/config.h"
@@ -21,7 +25,8 @@ struct Program {
 
   std::optional<ProgramOptions::Exit> run(std::vector<std::string> arguments) {
     ProgramOptions options("trainfs-test", "Tests.");
-    options.add("listen", listen, "address");
+    options.addForDaemon();
+    options.add("listen", listen, "address", checkListenAddress);
     options.add("data.sync", sync, "wait");
     options.add("data.workers", workers, "threads", 1, 64);
     options.add("index", index, "number", 0, 100);
@@ -120,6 +125,15 @@ TEST_CASE("a wrong flag is refused by name", "[config]") {
   contains(Program().refusal({"t", "--listen"}), "listen");
   contains(Program().refusal({}), "target");
   contains(Program().refusal({"--log-level=loud", "t"}), "'loud'");
+  contains(Program().refusal({"--listen=a b", "t"}), "'a b' must be HOST[:PORT]");
+}
+
+TEST_CASE("what is unknown and looks like something known is refused with that", "[config]") {
+  contains(Program().refusal({"--lisen=x", "t"}), "did you mean '--listen'?");
+  contains(Program().refusalOf("data.worker = 3"),
+           "key 'data.worker' is unknown; did you mean 'data.workers'?");
+  contains(Program().refusalOf("log_level = 'info'"), "did you mean 'log-level'?");
+  CHECK(Program().refusalOf("colour = 'red'").find("did you mean") == std::string::npos);
 }
 
 TEST_CASE("a wrong file is refused with file, line and key", "[config]") {
@@ -141,7 +155,10 @@ TEST_CASE("a wrong file is refused with file, line and key", "[config]") {
   contains(Program().refusalOf("[data]\nworkers = '3'"), "key 'data.workers' must be an integer");
   contains(Program().refusalOf("node = 'a'"), "key 'node' must be an array of strings");
   contains(Program().refusalOf("node = ['a', 1]"), "key 'node' must be an array of strings");
-  contains(Program().refusalOf("log-level = 'loud'"), "'loud'");
+  contains(Program().refusalOf("\nlog-level = 'loud'"),
+           "c.toml:2: key 'log-level' is 'loud', must be trace, debug");
+  contains(Program().refusalOf("listen = ':80'"),
+           "c.toml:1: key 'listen' is ':80', must be HOST[:PORT]");
   contains(Program().refusalOf("config = 'other.toml'"), "key 'config' is unknown");
 }
 
@@ -149,6 +166,90 @@ TEST_CASE("a wrong value in the file is refused although a flag overrides it", "
   test::TempDir dir;
   contains(Program().refusal({"--listen=x", "--config", dir.write("c.toml", "listen = 1"), "t"}),
            "key 'listen' must be a string");
+}
+
+TEST_CASE("a check says what is wrong, or that nothing is, and starts nothing", "[config]") {
+  test::TempDir dir;
+  Program good;
+  auto file = dir.write("c.toml", "listen = 'x'");
+  auto exit = good.run({"--config", file, "--check-config", "t"});
+  REQUIRE(exit);
+  CHECK(exit->status == 0);
+  CHECK(exit->text == file + " is right\n");
+  contains(
+      Program().refusal({"--config", dir.write("d.toml", "listen = 1"), "--check-config", "t"}),
+      "d.toml:1: ");
+}
+
+TEST_CASE("the file may have what else are arguments without a name", "[config]") {
+  struct Server {
+    std::string target;
+    std::vector<std::string> spares;
+    std::string wrong;
+
+    Server(std::vector<std::string> arguments) {
+      ProgramOptions options("trainfs-test", "Tests.");
+      options.addPositional("DIR", target, "what to serve", "target");
+      options.addPositional("SPARE", spares, "others", 0, "spares");
+      arguments.insert(arguments.begin(), "trainfs-test");
+      std::vector<const char*> argv;
+      for (auto& argument : arguments) argv.push_back(argument.c_str());
+      if (auto exit = options.parse(static_cast<int>(argv.size()), argv.data())) wrong = exit->text;
+    }
+  };
+  test::TempDir dir;
+  auto file = dir.write("c.toml", "target = '/from/file'\nspares = ['a', 'b']");
+  Server filed({"--config", file});
+  CHECK(filed.wrong == "");
+  CHECK(filed.target == "/from/file");
+  CHECK(filed.spares == std::vector<std::string>{"a", "b"});
+  Server argued({"--config", file, "/argument", "c"});
+  CHECK(argued.wrong == "");
+  CHECK(argued.target == "/argument");
+  CHECK(argued.spares == std::vector<std::string>{"c"});
+  contains(Server({}).wrong, "DIR is required, as an argument or as 'target' of the configuration");
+}
+
+TEST_CASE("SIGHUP takes the log level over, and nothing of a wrong file", "[config]") {
+  test::TempDir dir;
+  auto file = dir.write("c.toml", "log-level = 'warning'");
+  ProgramOptions options("trainfs-test", "Tests.");
+  auto workers = std::make_unique<uint32_t>(1);
+  options.addForDaemon();
+  options.add("workers", *workers, "threads", 1, 8);
+  const char* argv[] = {"trainfs-test", "--config", file.c_str()};
+  REQUIRE_FALSE(options.parse(3, argv));
+  workers.reset();  // a program's variables are its own business afterwards
+  dir.write("c.toml", "log-level = 'error'\nworkers = 2");
+  options.reread();
+  CHECK(spdlog::get_level() == spdlog::level::err);
+  dir.write("c.toml", "log-level = 'debug'\nworkers = 99");
+  options.reread();
+  CHECK(spdlog::get_level() == spdlog::level::err);
+  dir.write("c.toml", "");
+  options.reread();
+  CHECK(spdlog::get_level() == spdlog::level::info);
+}
+
+TEST_CASE("a log file that was renamed is begun anew", "[config]") {
+  test::TempDir dir;
+  auto file = dir.write("c.toml", "log-file = '" + dir.path() + "/log'");
+  int standardError = dup(STDERR_FILENO);
+  ProgramOptions options("trainfs-test", "Tests.");
+  options.addForDaemon();
+  const char* argv[] = {"trainfs-test", "--config", file.c_str()};
+  options.parseOrExit(3, const_cast<char**>(argv));
+  spdlog::info("first");
+  std::filesystem::rename(dir / "log", dir / "log.1");
+  spdlog::info("second");
+  options.reread();
+  spdlog::info("third");
+  dup2(standardError, STDERR_FILENO);
+  close(standardError);
+  contains(dir.read("log.1"), "first");
+  contains(dir.read("log.1"), "second");
+  contains(dir.read("log"), "third");
+  CHECK(dir.read("log").find("second") == std::string::npos);
 }
 
 TEST_CASE("help and version go to stdout with status 0", "[config]") {

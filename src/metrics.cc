@@ -1,0 +1,120 @@
+#include "trainfs/metrics.h"
+
+#include <prometheus/collectable.h>
+#include <prometheus/exposer.h>
+#include <prometheus/metric_family.h>
+
+#include <stdexcept>
+
+#include "trainfs/host_port.h"
+
+namespace trainfs {
+
+namespace {
+
+constexpr size_t kThreads = 2;  // pages at a time; a few more wait
+
+prometheus::ClientMetric labelled(const MetricsPage::Labels& labels) {
+  prometheus::ClientMetric metric;
+  for (auto& [name, value] : labels) metric.label.push_back({name, value});
+  return metric;
+}
+
+class Page final : public prometheus::Collectable {
+ public:
+  explicit Page(std::function<std::vector<prometheus::MetricFamily>()> collect)
+      : collect_(std::move(collect)) {}
+  std::vector<prometheus::MetricFamily> Collect() const override { return collect_(); }
+
+ private:
+  std::function<std::vector<prometheus::MetricFamily>()> collect_;
+};
+
+// As civetweb has it, which does not know "*".
+std::string listenText(const std::string& at) {
+  HostPort place;
+  parseHostPort(at, 0, place);
+  return place.host == "*" ? "+" + std::to_string(place.port) : hostPortText(place);
+}
+
+}  // namespace
+
+struct MetricsPage::Families {
+  std::map<std::string, prometheus::MetricFamily> byName;
+
+  std::vector<prometheus::ClientMetric>& of(const std::string& name, const std::string& help,
+                                            prometheus::MetricType type) {
+    auto& family = byName[name];
+    if (family.metric.empty()) family = {name, help, type, {}};
+    return family.metric;
+  }
+};
+
+MetricsPage::MetricsPage() : families_(std::make_unique<Families>()) {}
+MetricsPage::~MetricsPage() = default;
+
+void MetricsPage::counter(const std::string& name, const std::string& help, const Labels& labels,
+                          uint64_t value) {
+  auto metric = labelled(labels);
+  metric.counter.value = static_cast<double>(value);
+  families_->of(name, help, prometheus::MetricType::Counter).push_back(std::move(metric));
+}
+
+void MetricsPage::gauge(const std::string& name, const std::string& help, const Labels& labels,
+                        double value) {
+  auto metric = labelled(labels);
+  metric.gauge.value = value;
+  families_->of(name, help, prometheus::MetricType::Gauge).push_back(std::move(metric));
+}
+
+void MetricsPage::histogram(const std::string& name, const std::string& help, const Labels& labels,
+                            const LatencyHistogram& values) {
+  using Seconds = std::chrono::duration<double>;
+  auto metric = labelled(labels);
+  auto& histogram = metric.histogram;
+  for (size_t i = 0; i <= LatencyHistogram::kBounds; ++i) {
+    histogram.sample_count += values.bucket(i);
+    double bound = i == LatencyHistogram::kBounds ? std::numeric_limits<double>::infinity()
+                                                  : Seconds(LatencyHistogram::bound(i)).count();
+    histogram.bucket.push_back({.cumulative_count = histogram.sample_count, .upper_bound = bound});
+  }
+  histogram.sample_sum = Seconds(values.sum()).count();
+  families_->of(name, help, prometheus::MetricType::Histogram).push_back(std::move(metric));
+}
+
+struct MetricsEndpoint::Impl {
+  std::shared_ptr<Page> page;
+  prometheus::Exposer exposer;
+};
+
+MetricsEndpoint::MetricsEndpoint(const std::string& at, std::function<void(MetricsPage&)> fill) {
+  auto collect = [fill = std::move(fill)] {
+    MetricsPage page;
+    fill(page);
+    std::vector<prometheus::MetricFamily> families;
+    for (auto& [name, family] : page.families_->byName) families.push_back(std::move(family));
+    return families;
+  };
+  try {
+    impl_.reset(new Impl{std::make_shared<Page>(std::move(collect)),
+                         prometheus::Exposer(listenText(at), kThreads)});
+  } catch (const std::exception& error) {
+    throw std::runtime_error("metrics-listen: cannot listen on " + at + ": " + error.what());
+  }
+  impl_->exposer.RegisterCollectable(impl_->page);
+}
+
+MetricsEndpoint::~MetricsEndpoint() = default;
+
+uint16_t MetricsEndpoint::port() const {
+  return static_cast<uint16_t>(impl_->exposer.GetListeningPorts().front());
+}
+
+std::string checkMetricsAddress(const std::string& at) {
+  HostPort place;
+  bool whole = at.empty() || (parseHostPort(at, 0, place) && at.rfind(':') != at.npos &&
+                              at.back() != ']' && at != place.host);
+  return whole ? "" : "must be HOST:PORT";
+}
+
+}  // namespace trainfs
