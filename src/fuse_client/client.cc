@@ -1,6 +1,10 @@
 #include "fuse_client/client.h"
 
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
+
+#include <cstring>
+#include <future>
 
 namespace trainfs::client {
 
@@ -41,6 +45,27 @@ Client::~Client() {
   mds_->stop();
   data_.reset();
   interrupts_.reset();
+}
+
+std::string Client::chooseRoot(const std::vector<std::string>& path,
+                               std::chrono::seconds patience) {
+  auto deadline = std::chrono::steady_clock::now() + patience;
+  InodeId directory = kRootInode;
+  std::string so;
+  for (auto& name : path) {
+    so += "/" + name;
+    auto answer = std::make_shared<std::promise<Result<Node>>>();
+    auto answered = answer->get_future();
+    mds_->lookup(directory, name, [answer](Result<Node> node) { answer->set_value(node); });
+    if (answered.wait_until(deadline) != std::future_status::ready)
+      return so + ": no MDS answers within " + std::to_string(patience.count()) + " seconds";
+    auto node = answered.get();
+    if (!node) return so + ": " + std::strerror(node.error().code());
+    if (!S_ISDIR(node->attributes.mode)) return so + ": " + std::strerror(ENOTDIR);
+    directory = node->attributes.inode;
+  }
+  inodes_.setRoot(directory);
+  return {};
 }
 
 // ---- what the MDS says ----

@@ -17,6 +17,7 @@
 #include "fuse_client/invalidator.h"
 #include "fuse_client/kernel_features.h"
 #include "fuse_client/mds_client.h"
+#include "fuse_client/mount_control.h"
 #include "fuse_client/statistics.h"
 
 namespace trainfs::client {
@@ -40,6 +41,14 @@ class Client final : private MdsEvents {
 
   KernelFeatures& kernelFeatures() { return kernelFeatures_; }
   Statistics& statistics() { return statistics_; }
+
+  // Null: there is none. Before the kernel asks for anything.
+  void setControl(MountControl* control) { control_ = control; }
+  MountControl* control() { return control_; }
+
+  // Makes a directory the root of the mount, before there is one: `path` is the names that lead to
+  // it. Returns what is wrong, or an empty string.
+  std::string chooseRoot(const std::vector<std::string>& path, std::chrono::seconds patience);
 
   // How long the kernel may keep a name, while caching is allowed.
   double nameTimeout() const { return invalidator_.hasEpochs() ? Coherence::kForeverSeconds : 0.0; }
@@ -71,6 +80,7 @@ class Client final : private MdsEvents {
   std::unique_ptr<MdsClient> mds_;
   FileIo files_;
   KernelFeatures kernelFeatures_;
+  MountControl* control_ = nullptr;
 
   std::mutex mutex_;
   std::condition_variable changed_;

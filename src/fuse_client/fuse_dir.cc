@@ -39,7 +39,7 @@ const DirHandlePtr& handleOf(fuse_file_info* file) {
 void opendir(fuse_req_t req, fuse_ino_t id, fuse_file_info* file) {
   auto request = Request::begin(req, false);
   auto handle = std::make_unique<DirHandlePtr>(std::make_shared<DirHandle>());
-  auto inode = request->client().inodes().obtain(InodeId{id});
+  auto inode = request->client().inodes().obtain(inodeOf(req, id));
   (*handle)->inode = inode;
   request->client().inodes().addHandle(inode, false);
   file->fh = reinterpret_cast<uint64_t>(handle.get());
@@ -94,7 +94,7 @@ class DirReply {
     auto inode = inodes.obtain(entry.node.attributes.inode);
     auto taken = inodes.take(*inode, entry.node, askedAt);
     fuse_entry_param param{};
-    param.ino = inode->id.value;
+    param.ino = inodes.nodeOf(inode->id);
     param.attr = toStat(taken.attributes);
     if (answering_.mayCache()) {
       param.entry_timeout = client_.nameTimeout();

@@ -58,7 +58,7 @@ void giveHandle(const RequestPtr& request, const InodePtr& inode, fuse_file_info
 void open(fuse_req_t req, fuse_ino_t id, fuse_file_info* file) {
   auto request = Request::begin(req);
   auto& client = request->client();
-  auto inode = client.inodes().obtain(InodeId{id});
+  auto inode = client.inodes().obtain(inodeOf(req, id));
   bool writing = isWriting(file->flags);
   client.files().open(inode, writing, [request, inode, info = *file, writing](Status status) {
     if (!status) return request->error(status.error().code());
@@ -75,7 +75,7 @@ void create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   auto& client = request->client();
   bool writing = isWriting(file->flags);
   bool exclusive = (file->flags & O_EXCL) != 0;
-  CreateOp op{.parent = InodeId{parent}, .name = name, .mode = (mode & 07777) | S_IFREG};
+  CreateOp op{.parent = inodeOf(req, parent), .name = name, .mode = (mode & 07777) | S_IFREG};
   bool tell = !client.coherence().mayCache();
   op.opening = writing ? Opening::kWriting : tell ? Opening::kReading : Opening::kNot;
   auto groups = op.mode & S_ISGID ? Request::Groups::kYes : Request::Groups::kNo;

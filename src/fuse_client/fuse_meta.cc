@@ -20,7 +20,7 @@ void lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   auto request = Request::begin(req);
   auto& client = request->client();
   auto askedAt = client.inodes().now();
-  InodeId directory{parent};
+  InodeId directory = inodeOf(req, parent);
   auto found = [request, askedAt, directory, named = name[0] != '.'](Result<Node> node) {
     if (!node) {
       if (node.error() == Errno(ENOENT)) return request->noEntry();
@@ -42,7 +42,7 @@ void lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
 void getattr(fuse_req_t req, fuse_ino_t id, fuse_file_info*) {
   auto request = Request::begin(req);
   auto& client = request->client();
-  auto inode = client.inodes().obtain(InodeId{id});
+  auto inode = client.inodes().obtain(inodeOf(req, id));
   client.files().attributes(inode, [request, inode](Result<Inodes::Taken> taken) {
     if (!taken) return request->error(taken.error().code());
     request->attributes(*taken);
@@ -76,7 +76,7 @@ SetAttrOp decodeSetAttr(InodeId inode, const struct stat& attr, int valid) {
 void setattr(fuse_req_t req, fuse_ino_t id, struct stat* attr, int valid, fuse_file_info*) {
   auto request = Request::begin(req);
   auto& client = request->client();
-  auto inode = client.inodes().obtain(InodeId{id});
+  auto inode = client.inodes().obtain(inodeOf(req, id));
   auto op = decodeSetAttr(inode->id, *attr, valid);
   auto done = [request, inode](Result<Inodes::Taken> taken) {
     if (!taken) return request->error(taken.error().code());
@@ -92,7 +92,7 @@ void setattr(fuse_req_t req, fuse_ino_t id, struct stat* attr, int valid, fuse_f
 
 void readlink(fuse_req_t req, fuse_ino_t id) {
   auto request = Request::begin(req);
-  request->client().mds().readlink(InodeId{id}, [request](Result<std::string> target) {
+  request->client().mds().readlink(inodeOf(req, id), [request](Result<std::string> target) {
     if (!target) return request->error(target.error().code());
     request->link(*target);
   });
@@ -118,21 +118,22 @@ void makeNode(fuse_req_t req, CreateOp op) {
 }
 
 void mknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
-  makeNode(req, {.parent = InodeId{parent}, .name = name, .mode = mode, .device = device});
+  makeNode(req, {.parent = inodeOf(req, parent), .name = name, .mode = mode, .device = device});
 }
 
 void mkdir(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode) {
-  makeNode(req, {.parent = InodeId{parent}, .name = name, .mode = (mode & 07777) | S_IFDIR});
+  makeNode(req, {.parent = inodeOf(req, parent), .name = name, .mode = (mode & 07777) | S_IFDIR});
 }
 
 void symlink(fuse_req_t req, const char* target, fuse_ino_t parent, const char* name) {
-  makeNode(req,
-           {.parent = InodeId{parent}, .name = name, .mode = S_IFLNK | 0777, .target = target});
+  makeNode(
+      req,
+      {.parent = inodeOf(req, parent), .name = name, .mode = S_IFLNK | 0777, .target = target});
 }
 
 void link(fuse_req_t req, fuse_ino_t id, fuse_ino_t newParent, const char* name) {
   auto request = Request::begin(req);
-  LinkOp op{.inode = InodeId{id}, .parent = InodeId{newParent}, .name = name};
+  LinkOp op{.inode = inodeOf(req, id), .parent = inodeOf(req, newParent), .name = name};
   request->execute(request->identity(), op, [request, parent = op.parent](Result<Outcome> outcome) {
     auto& inodes = request->client().inodes();
     inodes.forgetState(parent);
@@ -171,7 +172,7 @@ void noteUnlinked(Client& client, const Outcome& outcome) {
 template <typename Op>
 void removeName(fuse_req_t req, fuse_ino_t parent, const char* name) {
   auto request = Request::begin(req);
-  Op op{.parent = InodeId{parent}, .name = name, .keepOpen = {}};
+  Op op{.parent = inodeOf(req, parent), .name = name, .keepOpen = {}};
   auto identity = request->identity();
   withOpenInodes(request, op.parent, op.name, [=](std::vector<InodeId> open) mutable {
     op.keepOpen = std::move(open);
@@ -187,9 +188,9 @@ void rename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t newP
             const char* newName, unsigned flags) {
   auto request = Request::begin(req);
   if (flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE)) return request->error(EINVAL);
-  RenameOp op{.parent = InodeId{parent},
+  RenameOp op{.parent = inodeOf(req, parent),
               .name = name,
-              .newParent = InodeId{newParent},
+              .newParent = inodeOf(req, newParent),
               .newName = newName,
               .noReplace = (flags & RENAME_NOREPLACE) != 0,
               .exchange = (flags & RENAME_EXCHANGE) != 0};

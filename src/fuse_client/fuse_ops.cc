@@ -55,14 +55,15 @@ void init(void* userdata, fuse_conn_info* connection) {
   features.maxReadaheadBytes = connection->max_readahead;
 }
 
-void forget(fuse_req_t req, fuse_ino_t inode, uint64_t lookups) {
-  static_cast<Client*>(fuse_req_userdata(req))->inodes().forget(InodeId{inode}, lookups);
+void forget(fuse_req_t req, fuse_ino_t node, uint64_t lookups) {
+  static_cast<Client*>(fuse_req_userdata(req))->inodes().forget(inodeOf(req, node), lookups);
   fuse_reply_none(req);
 }
 
 void forgetMulti(fuse_req_t req, size_t count, fuse_forget_data* forgets) {
   auto& inodes = static_cast<Client*>(fuse_req_userdata(req))->inodes();
-  for (size_t i = 0; i < count; ++i) inodes.forget(InodeId{forgets[i].ino}, forgets[i].nlookup);
+  for (size_t i = 0; i < count; ++i)
+    inodes.forget(inodeOf(req, forgets[i].ino), forgets[i].nlookup);
   fuse_reply_none(req);
 }
 
@@ -87,6 +88,7 @@ fuse_lowlevel_ops fuseOps() {
   addXattrOps(ops);
   addDirOps(ops);
   addFileOps(ops);
+  addControlOps(ops);
   countRequests(ops);
   return ops;
 }

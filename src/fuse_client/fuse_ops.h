@@ -14,5 +14,6 @@ void addMetaOps(fuse_lowlevel_ops& ops);  // names and attributes
 void addXattrOps(fuse_lowlevel_ops& ops);
 void addDirOps(fuse_lowlevel_ops& ops);
 void addFileOps(fuse_lowlevel_ops& ops);
+void addControlOps(fuse_lowlevel_ops& ops);
 
 }  // namespace trainfs::client

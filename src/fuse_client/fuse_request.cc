@@ -106,7 +106,7 @@ void Request::none() {
 
 fuse_entry_param Request::entryOf(Inode& inode, const Inodes::Taken& taken, bool mayCache) const {
   fuse_entry_param entry{};
-  entry.ino = inode.id.value;
+  entry.ino = client_.inodes().nodeOf(inode.id);
   entry.generation = 0;  // numbers are never reused
   entry.attr = toStat(taken.attributes);
   if (mayCache) {
@@ -194,6 +194,10 @@ void Request::xattr(const std::string& value, size_t size) {
     fuse_reply_err(request_, ERANGE);
   else
     fuse_reply_buf(request_, value.data(), value.size());
+}
+
+InodeId inodeOf(fuse_req_t request, fuse_ino_t node) {
+  return static_cast<Client*>(fuse_req_userdata(request))->inodes().ofNode(node);
 }
 
 }  // namespace trainfs::client

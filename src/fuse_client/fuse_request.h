@@ -83,4 +83,7 @@ using RequestPtr = std::shared_ptr<Request>;
 
 struct stat toStat(const Attributes& attributes);
 
+// The kernel's number of an inode is the inode's own, but for the root of the mount.
+InodeId inodeOf(fuse_req_t request, fuse_ino_t node);
+
 }  // namespace trainfs::client

@@ -33,7 +33,7 @@ void getxattr(fuse_req_t req, fuse_ino_t id, const char* name, size_t size) {
   }
   auto request = Request::begin(req);
   auto& client = request->client();
-  auto inode = client.inodes().obtain(InodeId{id});
+  auto inode = client.inodes().obtain(inodeOf(req, id));
   uint8_t bit = absentBit(name);
   Instant askedAt = client.inodes().now();
   if (bit != 0 && client.coherence().mayCache()) {
@@ -55,7 +55,7 @@ void getxattr(fuse_req_t req, fuse_ino_t id, const char* name, size_t size) {
 
 void listxattr(fuse_req_t req, fuse_ino_t id, size_t size) {
   auto request = Request::begin(req);
-  request->client().mds().listxattr(InodeId{id},
+  request->client().mds().listxattr(inodeOf(req, id),
                                     [request, size](Result<std::vector<std::string>> names) {
                                       if (!names) return request->error(names.error().code());
                                       std::string list;
@@ -88,8 +88,8 @@ void setxattr(fuse_req_t req, fuse_ino_t id, const char* name, const char* value
               int flags) {
   auto request = Request::begin(req);
   if (isSystem(name)) return request->error(EOPNOTSUPP);
-  change(request, InodeId{id},
-         SetXattrOp{.inode = InodeId{id},
+  change(request, inodeOf(req, id),
+         SetXattrOp{.inode = inodeOf(req, id),
                     .name = name,
                     .value = std::string(value, size),
                     .create = (flags & XATTR_CREATE) != 0,
@@ -99,7 +99,7 @@ void setxattr(fuse_req_t req, fuse_ino_t id, const char* name, const char* value
 void removexattr(fuse_req_t req, fuse_ino_t id, const char* name) {
   auto request = Request::begin(req);
   if (isSystem(name)) return request->error(EOPNOTSUPP);
-  change(request, InodeId{id}, RemoveXattrOp{.inode = InodeId{id}, .name = name});
+  change(request, inodeOf(req, id), RemoveXattrOp{.inode = inodeOf(req, id), .name = name});
 }
 
 }  // namespace

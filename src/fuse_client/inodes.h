@@ -96,6 +96,12 @@ struct OpenHandle {
 
 class Inodes {
  public:
+  // The directory that is mounted; before the kernel asks for anything. The kernel calls it 1.
+  void setRoot(InodeId root) { root_ = root; }
+  InodeId root() const { return root_; }
+  InodeId ofNode(uint64_t node) const { return node == kRootNode ? root_ : InodeId{node}; }
+  uint64_t nodeOf(InodeId inode) const { return inode == root_ ? kRootNode : inode.value; }
+
   Instant now() const { return clock_.load(std::memory_order_acquire); }
   Instant tick() { return clock_.fetch_add(1, std::memory_order_acq_rel) + 1; }
 
@@ -146,6 +152,7 @@ class Inodes {
 
  private:
   static constexpr size_t kShards = 64;
+  static constexpr uint64_t kRootNode = 1;  // FUSE_ROOT_ID
   struct Shard {
     std::mutex mutex;
     std::unordered_map<InodeId, InodePtr> inodes;
@@ -155,6 +162,7 @@ class Inodes {
   void dropIfUnused(InodeId id);
   void adopt(Inode& inode, const Node& node);  // its mutex held
 
+  InodeId root_ = kRootInode;
   std::atomic<Instant> clock_{1};
   std::array<Shard, kShards> shards_;
   std::mutex openMutex_;

@@ -73,7 +73,8 @@ void Invalidator::invalidate(fuse_session* session, const std::deque<Job>& jobs)
   bool all = false;
   for (auto& job : jobs) {
     all |= job.inode == kNoInode;
-    if (job.inode != kNoInode) fuse_lowlevel_notify_inval_inode(session, job.inode.value, -1, 0);
+    if (job.inode != kNoInode)
+      fuse_lowlevel_notify_inval_inode(session, inodes_.nodeOf(job.inode), -1, 0);
   }
   if (!all) return;
   if (hasEpochs_) fuse_lowlevel_notify_increment_epoch(session);
@@ -81,8 +82,10 @@ void Invalidator::invalidate(fuse_session* session, const std::deque<Job>& jobs)
   // Attributes first: that never waits. Then pages, which waits for reads in flight of the inode;
   // those are answered by OSSes and need nothing of what is being recalled. An inode that the
   // kernel does not know is no error.
-  for (auto& inode : inodes) fuse_lowlevel_notify_inval_inode(session, inode->id.value, -1, 0);
-  for (auto& inode : inodes) fuse_lowlevel_notify_inval_inode(session, inode->id.value, 0, 0);
+  for (auto& inode : inodes)
+    fuse_lowlevel_notify_inval_inode(session, inodes_.nodeOf(inode->id), -1, 0);
+  for (auto& inode : inodes)
+    fuse_lowlevel_notify_inval_inode(session, inodes_.nodeOf(inode->id), 0, 0);
 }
 
 }  // namespace trainfs::client

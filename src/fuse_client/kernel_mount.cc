@@ -153,7 +153,9 @@ void KernelMount::settle() {
     throw std::runtime_error("the mount does not serve: " + std::string(strerror(errno)));
   if (uring_) settleUring();
   client_.invalidator().probeEpochs();
-  setReadahead(root);
+  readaheadFile_ = "/sys/class/bdi/" + std::to_string(major(root.st_dev)) + ":" +
+                   std::to_string(minor(root.st_dev)) + "/read_ahead_kb";
+  client_.kernelFeatures().whyNoReadahead = setReadahead(options_.readaheadKib);
 }
 
 // What was asked for the kernel may still refuse, and libfuse goes on without a word: see how
@@ -170,17 +172,13 @@ void KernelMount::settleUring() {
   features.uringQueueDepth = options_.uringQueueDepth;
 }
 
-void KernelMount::setReadahead(const struct stat& root) {
-  auto path = "/sys/class/bdi/" + std::to_string(major(root.st_dev)) + ":" +
-              std::to_string(minor(root.st_dev)) + "/read_ahead_kb";
-  std::ofstream file(path);
-  file << options_.readaheadKib;
+std::string KernelMount::setReadahead(uint32_t kib) {
+  std::ofstream file(readaheadFile_);
+  file << kib;
   file.close();
-  auto& features = client_.kernelFeatures();
-  if (file)
-    features.readaheadBytes = options_.readaheadKib * 1024;
-  else
-    features.whyNoReadahead = path + " cannot be written";
+  if (!file) return readaheadFile_ + " cannot be written";
+  client_.kernelFeatures().readaheadBytes = kib * 1024;
+  return {};
 }
 
 void KernelMount::detach() {

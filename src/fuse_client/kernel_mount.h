@@ -28,6 +28,9 @@ class KernelMount {
   // Ends the threads and the connection to the kernel.
   void stop();
 
+  // Returns what is wrong, or an empty string.
+  std::string setReadahead(uint32_t kib);
+
   // For -v: what of the kernel is in use, and why not.
   std::string describe() const;
 
@@ -36,13 +39,13 @@ class KernelMount {
   fuse_session* makeSession();
   void settleUring();
   void noUring(const std::string& reason);
-  void setReadahead(const struct stat& root);
 
   Client& client_;
   const MountOptions& options_;
   std::string mountPoint_;  // absolute
   fuse_session* session_ = nullptr;
   bool uring_ = false;  // asked of the kernel
+  std::string readaheadFile_;  // of the kernel
   std::unique_ptr<ReceiveLoop> loop_;
 };
 

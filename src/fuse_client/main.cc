@@ -1,5 +1,4 @@
 // trainfs-client: mounts a trainfs file system. Wiring only.
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -14,7 +13,9 @@
 #include "fuse_client/client.h"
 #include "fuse_client/daemon.h"
 #include "fuse_client/kernel_mount.h"
+#include "fuse_client/mount_control.h"
 #include "fuse_client/mount_options.h"
+#include "fuse_client/remount.h"
 #include "trainfs/logging.h"
 
 using namespace trainfs;
@@ -25,6 +26,7 @@ namespace {
 constexpr std::chrono::seconds kDetachPatience{5};  // for users of a mount that is to end
 constexpr std::chrono::seconds kFinishPatience{
     30};                                            // for the MDS, once nothing is mounted any more
+constexpr std::chrono::seconds kEndPatience{1};     // for the MDS, when there is nothing to report
 constexpr std::chrono::seconds kMountPatience{10};  // for the kernel, once there is a session
 
 std::string hostName() {
@@ -54,19 +56,24 @@ bool waitFor(std::initializer_list<int> fds, int milliseconds) {
   return ready > 0;
 }
 
-void openLog(const MountOptions& options, Daemon& daemon) {
-  if (options.logFile.empty()) return;
-  int file = open(options.logFile.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (file < 0) daemon.failed("log file " + options.logFile + ": " + std::strerror(errno));
-  dup2(file, STDERR_FILENO);
-  close(file);
+// Until the mount has ended or shall end. SIGHUP begins the log file anew.
+void waitForEnd(int signals, int ended, const MountOptions& options) {
+  for (;;) {
+    waitFor({signals, ended}, -1);
+    if (waitFor({ended}, 0)) return;
+    signalfd_siginfo got{};
+    if (read(signals, &got, sizeof got) != sizeof got || got.ssi_signo != SIGHUP) return;
+    if (options.logFile.empty()) continue;
+    if (auto wrong = logTo(options.logFile); !wrong.empty()) spdlog::error("{}", wrong);
+  }
 }
 
 int serve(const MountOptions& options, Daemon& daemon) {
   int signals = blockSignals();
   int ended = eventfd(0, EFD_CLOEXEC);
   auto complaints = dup(STDERR_FILENO);  // of mounting: to the caller, whatever the log is
-  openLog(options, daemon);
+  if (!options.logFile.empty())
+    if (auto wrong = logTo(options.logFile); !wrong.empty()) daemon.failed(wrong);
   auto fail = [&](const std::string& reason) {
     if (!options.logFile.empty()) spdlog::error("{}", reason);
     dup2(complaints, STDERR_FILENO);
@@ -87,6 +94,13 @@ int serve(const MountOptions& options, Daemon& daemon) {
     fail("cannot reach an MDS of " + options.fsname + " within " +
          std::to_string(options.connectTimeout.count()) + " seconds: " + *reason);
 
+  if (auto reason = client.chooseRoot(options.directory, options.connectTimeout); !reason.empty()) {
+    client.mds().end(kEndPatience);  // or the others could not cache until the MDS misses this one
+    fail("cannot mount a directory of " + options.fsname + ": " + reason);
+  }
+  MountControl control(options);
+  client.setControl(&control);
+
   std::unique_ptr<KernelMount> mount;
   try {
     mount = std::make_unique<KernelMount>(client, options, [ended] {
@@ -94,6 +108,7 @@ int serve(const MountOptions& options, Daemon& daemon) {
       (void)!write(ended, &one, sizeof one);
     });
     mount->settle();
+    control.onReadahead([&mount](uint32_t kib) { return mount->setReadahead(kib); });
   } catch (const std::exception& error) {
     fail(error.what());
   }
@@ -102,7 +117,7 @@ int serve(const MountOptions& options, Daemon& daemon) {
   daemon.ready(options.logFile);
   spdlog::info("serving {} at {}", options.source, options.mountPoint);
 
-  waitFor({signals, ended}, -1);
+  waitForEnd(signals, ended, options);
   if (!waitFor({ended}, 0)) {
     mount->detach();
     if (!waitFor({ended}, static_cast<int>(std::chrono::milliseconds(kDetachPatience).count())))
@@ -115,6 +130,11 @@ int serve(const MountOptions& options, Daemon& daemon) {
   // Requests of callers that are gone may still wait for servers. Nothing of them is owed to
   // anybody.
   _exit(finished ? 0 : 1);
+}
+
+int refuse(const std::string& reason) {
+  std::fprintf(stderr, "trainfs-client: %s\n", reason.c_str());
+  return 1;
 }
 
 }  // namespace
@@ -131,6 +151,13 @@ int main(int argc, char** argv) {
     char here[4096];
     if (getcwd(here, sizeof here) != nullptr)
       options.logFile = std::string(here) + "/" + options.logFile;
+  }
+  if (options.checkOnly) return 0;
+  if (geteuid() != 0)
+    return refuse("only root can mount trainfs: servers take the word of who mounts");
+  if (options.remount) {
+    auto wrong = remount(options.source, options.mountPoint, options.lists, options.sloppy);
+    return wrong.empty() ? 0 : refuse(wrong);
   }
   startLogging("trainfs-client", options.logLevel);
   Daemon daemon(options.foreground, options.connectTimeout + kMountPatience);

@@ -93,7 +93,7 @@ void names(const RequestPtr& request, std::string_view which, size_t size) {
   if (!numbers || (numbers->size() != 1 && numbers->size() != 3)) return request->error(EINVAL);
   NameCursor after;
   if (numbers->size() == 3) after = {(*numbers)[1], (*numbers)[2]};
-  request->client().mds().names(InodeId{(*numbers)[0]}, kRootInode, after,
+  request->client().mds().names(InodeId{(*numbers)[0]}, request->client().inodes().root(), after,
                                 [request, size](Result<NamesPage> page) {
                                   if (!page) return request->error(page.error().code());
                                   request->xattr(encode(*page), size);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <sstream>
 #include <string_view>
 
 #include "trainfs/logging.h"
@@ -14,14 +15,15 @@ namespace trainfs::client {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: trainfs-client [-fnsvh] [-o OPTIONS] [--log-file FILE] [--log-level LEVEL] "
-    "HOST[:PORT][,HOST...]:/FSNAME "
-    "MOUNTPOINT\n"
+    "usage: trainfs-client [-fnrsvwh] [--check] [-o OPTIONS] [--log-file FILE] [--log-level LEVEL] "
+    "HOST[:PORT][,HOST...]:/FSNAME[/DIRECTORY] MOUNTPOINT\n"
     "Mounts a trainfs file system. See trainfs-client(8) and mount.trainfs(8).\n"
     "  -f            stay in the foreground\n"
     "  -v            say what of the kernel is in use, and why not\n"
     "  -s            ignore unknown mount options\n"
     "  -n            accepted for mount(8), without meaning\n"
+    "  -r, -w        as -o ro, -o rw\n"
+    "  --check       say whether the command line is right, and do nothing else\n"
     "  -o OPTIONS    mount options, separated by commas\n"
     "  --log-file FILE, --log-level trace|debug|info|warning|error|off\n"
     "  --version, --help\n";
@@ -42,6 +44,9 @@ constexpr std::string_view kIgnored[] = {"defaults",   "auto",        "noauto",
 constexpr std::string_view kForKernel[] = {
     "suid",  "nosuid",  "dev",     "nodev",      "exec",      "noexec",     "sync",
     "async", "dirsync", "noatime", "nodiratime", "symfollow", "nosymfollow"};
+// How the kernel shows a mount, which mount(8) hands back when it is to be changed.
+constexpr std::string_view kShownPrefix[] = {
+    "user_id=", "group_id=", "rootmode=", "fd=", "max_read=", "blksize="};
 constexpr std::string_view kForKernelPrefix[] = {
     "context=", "fscontext=", "defcontext=", "rootcontext="};
 
@@ -114,6 +119,9 @@ std::string parseOption(std::string_view option, bool sloppy, MountOptions& opti
     options.readOnly = option == "ro";
     return {};
   }
+  if (option == "remount") return options.remount = true, "";
+  for (auto prefix : kShownPrefix)
+    if (option.starts_with(prefix)) return {};
   bool forKernel = contains(kForKernel, option);
   for (auto prefix : kForKernelPrefix) forKernel |= option.starts_with(prefix);
   if (forKernel) {
@@ -129,14 +137,21 @@ std::string parseOption(std::string_view option, bool sloppy, MountOptions& opti
 }  // namespace
 
 std::string parseSource(const std::string& source, MountOptions& options) {
-  auto split = source.rfind(":/");
+  auto split = source.find(":/");
   if (split == source.npos || split == 0)
-    return "'" + source + "' is no trainfs source: it has the form HOST[:PORT][,HOST...]:/FSNAME";
-  options.source = source;
-  options.fsname = source.substr(split + 2);
-  if (options.fsname.empty() || options.fsname.find('/') != std::string::npos)
     return "'" + source +
-           "' names no file system: only a whole one can be mounted, as HOST:/FSNAME";
+           "' is no trainfs source: it has the form HOST[:PORT][,HOST...]:/FSNAME[/DIRECTORY]";
+  options.source = source;
+  std::string name;
+  std::istringstream path(source.substr(split + 2));
+  std::getline(path, options.fsname, '/');
+  if (options.fsname.empty())
+    return "'" + source + "' names no file system: it has the form HOST:/FSNAME[/DIRECTORY]";
+  while (std::getline(path, name, '/')) {
+    if (name == "." || name == "..")
+      return "'" + source + "' goes by '" + name + "': say the directory itself";
+    if (!name.empty()) options.directory.push_back(name);
+  }
   std::string_view rest = std::string_view(source).substr(0, split);
   while (true) {
     auto comma = rest.find(',');
@@ -167,13 +182,56 @@ std::string parseOptionList(const std::string& list, bool sloppy, MountOptions& 
   return {};
 }
 
+std::string optionList(const MountOptions& options) {
+  auto number = [](uint64_t value) { return std::to_string(value); };
+  static constexpr const char* kUringModes[] = {"off", "auto", "on"};
+  std::vector<std::pair<std::string, std::string>> all = {
+      {options.soft ? "soft" : "hard", ""},
+      {"soft_timeout", number(options.softTimeout.count())},
+      {"connect_timeout", number(options.connectTimeout.count())},
+      {options.allowOther ? "allow_other" : "noallow_other", ""},
+      {"uring", kUringModes[static_cast<int>(options.uring)]},
+      {"io_uring_q_depth", number(options.uringQueueDepth)},
+      {"data_workers", number(options.dataWorkers)},
+      {"lanes", number(options.lanes)},
+      {"readahead_kb", number(options.readaheadKib)},
+      {"log_level", options.logLevel}};
+  if (options.threads != 0) all.emplace_back("threads", number(options.threads));
+  if (!options.logFile.empty()) all.emplace_back("log_file", options.logFile);
+  std::string list;
+  for (auto& [name, value] : all)
+    list += (list.empty() ? "" : ",") + name + (value.empty() ? "" : "=" + value);
+  return list;
+}
+
+std::string checkRemount(const MountOptions& present, const MountOptions& wanted) {
+  auto fixed = [](const std::string& option) {
+    return option + " can be set when mounting only, not by remount";
+  };
+  std::pair<const char*, bool> same[] = {
+      {"hard or soft", present.soft == wanted.soft},
+      {"soft_timeout", present.softTimeout == wanted.softTimeout},
+      {"allow_other", present.allowOther == wanted.allowOther},
+      {"uring", present.uring == wanted.uring},
+      {"io_uring_q_depth", present.uringQueueDepth == wanted.uringQueueDepth},
+      {"threads", present.threads == wanted.threads},
+      {"data_workers", present.dataWorkers == wanted.dataWorkers},
+      {"lanes", present.lanes == wanted.lanes},
+      {"log_file", present.logFile == wanted.logFile}};
+  for (auto& [name, equal] : same)
+    if (!equal) return fixed("option " + std::string(name));
+  for (auto& option : wanted.kernelOptions)
+    for (auto prefix : kForKernelPrefix)
+      if (option.starts_with(prefix)) return fixed("option " + option);
+  return {};
+}
+
 std::optional<MountUsage> parseMountOptions(int argc, const char* const* argv,
                                             MountOptions& options) {
   auto wrong = [](const std::string& text) {
     return MountUsage{kExitUsage, "trainfs-client: " + text + "\n" + kUsage};
   };
-  bool sloppy = false;
-  std::vector<std::string> places, lists;
+  std::vector<std::string> places;
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
     auto takesValue = [&](const char* name, std::string& value) {
@@ -183,30 +241,40 @@ std::optional<MountUsage> parseMountOptions(int argc, const char* const* argv,
       return value = argv[++i], true;
     };
     std::string value;
+    if (argument == "--check") {
+      options.checkOnly = true;
+      continue;
+    }
     if (argument == "--help" || argument == "-h") return MountUsage{0, kUsage};
     if (argument == "--version") return MountUsage{0, "trainfs-client " TRAINFS_VERSION "\n"};
     if (takesValue("--log-file", options.logFile) || takesValue("--log-level", options.logLevel))
       continue;
     if (takesValue("-o", value)) {
-      lists.push_back(value);
+      options.lists.push_back(value);
     } else if (argument.starts_with("-o") && argument.size() > 2) {
-      lists.push_back(argument.substr(2));
+      options.lists.push_back(argument.substr(2));
     } else if (argument.size() > 1 && argument[0] == '-' &&
-               argument.find_first_not_of("fnsv", 1) == argument.npos) {
+               argument.find_first_not_of("fnrsvw", 1) == argument.npos) {
       options.foreground |= argument.find('f') != argument.npos;
       options.verbose |= argument.find('v') != argument.npos;
-      sloppy |= argument.find('s') != argument.npos;
+      options.sloppy |= argument.find('s') != argument.npos;
+      if (argument.find('r') != argument.npos) options.lists.push_back("ro");
+      if (argument.find('w') != argument.npos) options.lists.push_back("rw");
     } else if (argument.starts_with('-')) {
       return wrong("unknown argument '" + argument + "'");
     } else {
       places.push_back(argument);
     }
   }
-  for (auto& list : lists)
-    if (auto text = parseOptionList(list, sloppy, options); !text.empty()) return wrong(text);
+  for (auto& list : options.lists)
+    if (auto text = parseOptionList(list, options.sloppy, options); !text.empty())
+      return wrong(text);
   if (!isLogLevel(options.logLevel)) return wrong("unknown log level '" + options.logLevel + "'");
+  // Of a mount that is there, the place says all.
+  if (options.remount && places.size() == 1) places.insert(places.begin(), "");
   if (places.size() != 2) return wrong("a source and a mount point are needed");
-  if (auto text = parseSource(places[0], options); !text.empty()) return wrong(text);
+  if (!places[0].empty() || !options.remount)
+    if (auto text = parseSource(places[0], options); !text.empty()) return wrong(text);
   options.mountPoint = places[1];
   return std::nullopt;
 }

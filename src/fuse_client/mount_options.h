@@ -14,12 +14,16 @@ namespace trainfs::client {
 enum class UringMode { kOff, kAuto, kOn };
 
 struct MountOptions {
-  std::string source;  // as given: HOST[:PORT][,HOST...]:/fsname
+  std::string source;  // as given: HOST[:PORT][,HOST...]:/fsname[/DIRECTORY]
   std::vector<HostPort> servers;
   std::string fsname;
+  std::vector<std::string> directory;  // below the file system's root; what is mounted
   std::string mountPoint;
 
   bool foreground = false, verbose = false;
+  bool checkOnly = false;                // the command line, and nothing else
+  bool remount = false, sloppy = false;  // for remount():
+  std::vector<std::string> lists;        // as after each -o
   std::string logFile, logLevel = "info";
 
   bool readOnly = false;
@@ -45,10 +49,18 @@ struct MountUsage {
 std::optional<MountUsage> parseMountOptions(int argc, const char* const* argv,
                                             MountOptions& options);
 
-// "HOST[:PORT][,HOST[:PORT]...]:/fsname". Returns what is wrong with it, or an empty string.
+// "HOST[:PORT][,HOST[:PORT]...]:/fsname[/DIRECTORY]". Returns what is wrong with it, or an empty
+// string.
 std::string parseSource(const std::string& source, MountOptions& options);
 // A list as after -o. `sloppy`: unknown ones are ignored. Returns what is wrong with it, or an
 // empty string.
 std::string parseOptionList(const std::string& list, bool sloppy, MountOptions& options);
+
+// The options of this program (not those of the kernel), such that parseOptionList makes the same
+// of them.
+std::string optionList(const MountOptions& options);
+// What is wrong with making a mount with `present` options one with `wanted`: the first one that
+// can be set at the mount only. Or an empty string.
+std::string checkRemount(const MountOptions& present, const MountOptions& wanted);
 
 }  // namespace trainfs::client

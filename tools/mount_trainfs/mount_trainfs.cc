@@ -13,13 +13,9 @@ namespace {
 constexpr int kMountUsage = 1, kMountFailure = 32;  // mount(8), "Exit status"
 
 constexpr const char* kHelp =
-    "usage: mount.trainfs HOST[:PORT][,HOST...]:/FSNAME MOUNTPOINT [-sfnv] [-o OPTIONS]\n"
+    "usage: mount.trainfs HOST[:PORT][,HOST...]:/FSNAME[/DIRECTORY] MOUNTPOINT [-fnrsvw] [-o "
+    "OPTIONS]\n"
     "Usually run by mount(8): mount -t trainfs HOST:/FSNAME MOUNTPOINT. See mount.trainfs(8).\n";
-
-struct Arguments {
-  std::vector<std::string> forClient;
-  bool fake = false;
-};
 
 int usage(const std::string& wrong) {
   std::fprintf(stderr, "mount.trainfs: %s\n%s", wrong.c_str(), kHelp);
@@ -27,7 +23,7 @@ int usage(const std::string& wrong) {
 }
 
 // 0, or the status to end with. -f means "fake" here, and "foreground" to the client.
-int translate(int argc, char** argv, Arguments& arguments) {
+int translate(int argc, char** argv, std::vector<std::string>& forClient) {
   int places = 0;
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
@@ -35,18 +31,17 @@ int translate(int argc, char** argv, Arguments& arguments) {
       if (i + 1 == argc) return usage(argument + " takes a value");
       std::string value = argv[++i];
       if (argument == "-N") return usage("other mount namespaces (-N) are not supported");
-      if (argument == "-o") arguments.forClient.insert(arguments.forClient.end(), {"-o", value});
+      if (argument == "-o") forClient.insert(forClient.end(), {"-o", value});
     } else if (argument.starts_with('-') &&
-               argument.find_first_not_of("sfnv", 1) == argument.npos) {
+               argument.find_first_not_of("fnrsvw", 1) == argument.npos) {
       for (char flag : argument.substr(1)) {
-        if (flag == 'f') arguments.fake = true;
-        if (flag == 's' || flag == 'v') arguments.forClient.push_back(std::string("-") + flag);
+        forClient.push_back(flag == 'f' ? "--check" : std::string("-") + flag);
       }
     } else if (argument.starts_with('-')) {
       return usage("unknown argument '" + argument + "'");
     } else {
       ++places;
-      arguments.forClient.push_back(argument);
+      forClient.push_back(argument);
     }
   }
   return places == 2 ? 0 : usage("a source and a mount point are needed");
@@ -83,10 +78,9 @@ int main(int argc, char** argv) {
     std::puts("mount.trainfs " TRAINFS_VERSION);
     return 0;
   }
-  Arguments arguments;
-  if (int status = translate(argc, argv, arguments); status != 0) return status;
-  if (arguments.fake) return 0;
-  becomeClient(arguments.forClient);
+  std::vector<std::string> forClient;
+  if (int status = translate(argc, argv, forClient); status != 0) return status;
+  becomeClient(forClient);
   std::fprintf(stderr, "mount.trainfs: trainfs-client cannot be run: %s\n", std::strerror(errno));
   return kMountFailure;
 }

@@ -2,7 +2,10 @@
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
 
+#include <sys/mount.h>
+
 #include "fuse_client/mount_options.h"
+#include "fuse_client/remount.h"
 
 using namespace trainfs::client;
 
@@ -28,8 +31,9 @@ TEST_CASE("a source names hosts, ports and the file system", "[client]") {
 }
 
 TEST_CASE("a source that is none is refused with its text", "[client]") {
-  for (std::string source : {"", "mds1", "mds1:7171", ":/trainfs", "mds1:/", "mds1:/a/b",
-                             "mds1,:/trainfs", "mds1:0:/trainfs", "mds1:99999:/trainfs"}) {
+  for (std::string source :
+       {"", "mds1", "mds1:7171", ":/trainfs", "mds1:/", "mds1://a", "mds1:/a/../b", "mds1:/a/.",
+        "mds1,:/trainfs", "mds1:0:/trainfs", "mds1:99999:/trainfs"}) {
     MountOptions options;
     INFO(source);
     auto wrong = parseSource(source, options);
@@ -82,4 +86,53 @@ TEST_CASE("a command line without a source and a place, or with something else, 
   CHECK(parse({"--nonsense", "mds1:/trainfs", "/mnt"}, options)->text.find("--nonsense") !=
         std::string::npos);
   CHECK(parse({"--help"}, options)->status == 0);
+}
+
+TEST_CASE("a source may name a directory below the file system", "[client]") {
+  MountOptions options;
+  REQUIRE(parseSource("mds1:/data/one//two:/three/", options) == "");
+  CHECK(options.fsname == "data");
+  CHECK(options.directory == std::vector<std::string>{"one", "two:", "three"});
+}
+
+TEST_CASE("the list of the options makes the same options", "[client]") {
+  for (std::string list : {"", "soft,soft_timeout=7,uring=on,threads=9,log_level=debug",
+                           "noallow_other,lanes=3,data_workers=4,readahead_kb=0,log_file=/tmp/x"}) {
+    MountOptions options, again;
+    REQUIRE(parseOptionList(list, false, options) == "");
+    REQUIRE(parseOptionList(optionList(options), false, again) == "");
+    INFO(optionList(options));
+    CHECK(optionList(again) == optionList(options));
+    CHECK(checkRemount(options, again) == "");
+  }
+}
+
+TEST_CASE("remount changes log level and read-ahead, and names what it cannot change", "[client]") {
+  auto remounted = [](const std::string& list) {
+    MountOptions present, wanted;
+    REQUIRE(parseOptionList(list, false, wanted) == "");
+    return checkRemount(present, wanted);
+  };
+  CHECK(remounted("remount,log_level=debug,readahead_kb=128,ro,nosuid") == "");
+  CHECK(remounted("remount,rw,relatime,user_id=0,group_id=0,default_permissions,allow_other") ==
+        "");
+  CHECK(remounted("threads=3").find("option threads ") == 0);
+  CHECK(remounted("soft").find("option hard or soft ") == 0);
+  CHECK(remounted("uring=on").find("option uring ") == 0);
+  CHECK(remounted("context=\"a:b,c\"").find("context=") != std::string::npos);
+}
+
+TEST_CASE("flags of a mount come from its line, and options change them one by one", "[client]") {
+  MountLine line;
+  REQUIRE(
+      parseMountLine("36 25 0:45 / /mnt/a\\040b rw,nosuid,noatime shared:1 - fuse.trainfs "
+                     "mds1:/trainfs ro,user_id=0",
+                     line));
+  CHECK(line.mountPoint == "/mnt/a b");
+  CHECK(line.source == "mds1:/trainfs");
+  CHECK(mountFlags(line) == (MS_RDONLY | MS_NOSUID | MS_NOATIME));
+  MountOptions options;
+  REQUIRE(parseOptionList("suid,noexec,rw,sync,async", false, options) == "");
+  CHECK(withOptions(mountFlags(line), options) == (MS_NOATIME | MS_NOEXEC));
+  CHECK_FALSE(parseMountLine("36 25 0:45 / /mnt", line));
 }
