@@ -11,7 +11,13 @@ sync -f "$mnt"
 minicluster down
 port=$(python3 -c "import json; print(json.load(open('$cluster/minicluster.json'))['nodes']['mds0']['port'])")
 mdt=$cluster/mds0/mdt/data.mdb index=$cluster/ost0/index/data.mdb
-cp --sparse=always "$mdt" "$WORK/mdt.good"; cp --sparse=always "$index" "$WORK/index.good"
+cp -a --sparse=always "$cluster/mds0" "$WORK/mds.good"
+cp -a --sparse=always "$cluster/ost0" "$WORK/oss.good"
+restore() { # all of both targets: a server that meets damage may have written something before it noticed
+  rm -rf "$cluster/mds0" "$cluster/ost0"
+  cp -a --sparse=always "$WORK/mds.good" "$cluster/mds0"
+  cp -a --sparse=always "$WORK/oss.good" "$cluster/ost0"
+}
 mds() { "$build/src/mds/trainfs-mds" --listen="127.0.0.1:$port" "$cluster/mds0"; }
 oss() { "$build/src/oss/trainfs-oss" --data-listen=127.0.0.1:0 --advertise=127.0.0.1 "$cluster/ost0"; }
 
@@ -25,26 +31,28 @@ ends_naming() {
 
 for part in "mds mdt" "oss index"; do
   read -r server name <<<"$part"
-  file=${!name} good=$WORK/$name.good bytes=$(stat -c %s "$WORK/$name.good")
-  # Two meta pages, one page less than all but what may be free at the end, and a half.
-  for left in 1 100 5000 8192 $((bytes / 2)) $((bytes * 3 / 4 / 4096 * 4096 + 17)); do
-    cp "$good" "$file"; truncate -s "$left" "$file"
+  file=${!name}
+  # Within the first meta page, within the second, and behind them. What is further behind may be free:
+  # test/unit/oss/test_lmdb_file.cc cuts everywhere.
+  for left in 1 100 5000 8192; do
+    restore; truncate -s "$left" "$file"
     ends_naming "${file%/data.mdb}" "$server"
   done
-  : >"$file"; ends_naming "${file%/data.mdb}" "$server"
-  rm "$file"; ends_naming "${file%/data.mdb}" "$server"
-  head -c 100K /dev/urandom >"$file"; ends_naming "${file%/data.mdb}" "$server"
-  cp "$good" "$file"
+  restore; : >"$file"; ends_naming "${file%/data.mdb}" "$server"
+  restore; rm "$file"; ends_naming "${file%/data.mdb}" "$server"
+  restore; head -c 100K /dev/urandom >"$file"; ends_naming "${file%/data.mdb}" "$server"
 done
 
 # Flipped bits, mostly in the heads of pages: whatever it is, the server serves, or ends with a line that names the file.
 flip() { # flip FILE: one random bit
   python3 - "$1" $((RANDOM * 32768 + RANDOM)) <<'PYTHON'
-import os, random, sys
+import random, sys
 path, random = sys.argv[1], random.Random(int(sys.argv[2]))
-size = os.path.getsize(path)
-at = random.randrange(size // 4096) * 4096 + random.randrange(40) if random.random() < 0.7 else random.randrange(size)
 with open(path, "r+b") as file:
+    pages = []  # with something in them
+    while page := file.read(4096):
+        pages += [file.tell() - len(page)] if any(page) else []
+    at = random.choice(pages) + random.randrange(40 if random.random() < 0.7 else 4096)
     file.seek(at)
     byte = file.read(1)[0]
     file.seek(at)
@@ -58,7 +66,7 @@ look() { # uses a cluster on damaged stores; every command is bounded, and may f
   timeout 20 touch "$mnt/new" || true
 }
 for round in $(seq 8); do
-  cp "$WORK/mdt.good" "$mdt"; cp "$WORK/index.good" "$index"
+  restore
   what=$(flip "$([ $((round % 2)) = 0 ] && echo "$mdt" || echo "$index")")
   : >"$cluster/log/mds0.log"; : >"$cluster/log/ost0.log"
   if timeout 120 "$ROOT/tools/minicluster" up "$cluster" >"$WORK/up" 2>&1; then
@@ -68,6 +76,6 @@ for round in $(seq 8); do
   if grep -q "SIGSEGV\|AddressSanitizer\|terminate called" "$cluster"/log/*.log; then fail "round $round: $what: a crash"; fi
   echo "round $round: $what: $(cat "$cluster"/log/{mds0,ost0}.log | grep -ci 'critical\|damaged\|MDB_\|cannot be read' || true) lines about it"
 done
-cp "$WORK/mdt.good" "$mdt"; cp "$WORK/index.good" "$index"
+restore
 minicluster up >/dev/null
 (cd "$mnt" && md5sum -c --quiet "$WORK/sums") || fail "the good stores are not good any more"
