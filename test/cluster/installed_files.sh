@@ -1,6 +1,7 @@
 # meson install puts everything where a distribution would, and the units are right.
 . "$ROOT/test/cluster/lib.sh"
 command -v meson >/dev/null || skip "there is no meson"
+export CC=${CC:-clang-19} CXX=${CXX:-clang++-19}
 meson setup "$WORK/build" "$ROOT" --prefix=/usr --sysconfdir=/etc -Dtests=false >"$WORK/setup" || fail "$(tail -n 20 "$WORK/setup")"
 # What is built is the build's that is tested: only what is installed where is asked here.
 meson introspect --installed "$WORK/build" >"$WORK/installed.json"

@@ -2,6 +2,7 @@
 # level and log file, a check of the configuration, figures for Prometheus, both kinds of addresses.
 . "$ROOT/test/cluster/lib.sh"
 mds=$build/src/mds/trainfs-mds oss=$build/src/oss/trainfs-oss
+mkdir "$WORK/mdt" "$WORK/ost"
 "$build/tools/mkfs.trainfs" --fsname=trainfs --mdt --mgs "$WORK/mdt" >/dev/null
 "$build/tools/mkfs.trainfs" --fsname=trainfs --ost --index=0 --mgsnode=127.0.0.1:1 "$WORK/ost" >/dev/null
 cat >"$WORK/mdt0.toml" <<TOML
