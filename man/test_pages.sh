@@ -44,7 +44,7 @@ for verb in osts mdts check find path2fid fid2path features stats; do options tf
 
 # A key of the configuration file is the name of a flag.
 for program in src/mds/trainfs-mds src/oss/trainfs-oss tools/mkfs.trainfs; do
-  for key in $("$build/$program" --help | sed -nE 's/^  (-n,)?--([a-z][a-z-]*).*/\2/p' | grep -vxE 'help|version|config'); do
+  for key in $("$build/$program" --help | sed -nE 's/^  (-n,)?--([a-z][a-z-]*).*/\2/p' | grep -vxE 'help|version|config|check-config'); do
     plain trainfs.conf.5 | grep -qE "^\.B[R]? $key( |$)" || complain "trainfs.conf.5 has no key $key of ${program##*/}"
   done
 done
