@@ -127,14 +127,15 @@ def build(name, only_targets):
 
 
 def run_program(build_name, command, seconds):
-    """(exit status or None after `seconds`, output)"""
+    """(exit status or None after `seconds`, output): the log first, then what the program says of its tests."""
     try:
-        done = subprocess.run(command, timeout=seconds, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, env={**os.environ, **SANITIZERS},
+        done = subprocess.run(command, timeout=seconds, stdin=subprocess.DEVNULL, capture_output=True,
+                              env={**os.environ, **SANITIZERS},
                               cwd=os.path.join(ROOT, build_name))  # what meson's paths are relative to
-        return done.returncode, done.stdout.decode(errors="replace")
+        code, said = done.returncode, [done.stderr, done.stdout]
     except subprocess.TimeoutExpired as late:
-        return None, (late.stdout or b"").decode(errors="replace") + f"\nno end after {seconds} s"
+        code, said = None, [late.stderr or b"", late.stdout or b"", f"no end after {seconds} s".encode()]
+    return code, "\n".join(each.decode(errors="replace").strip() for each in said)
 
 
 def run_unit(build_name, only, tally, timeout):
