@@ -64,7 +64,7 @@ std::vector<Finding> examine(const Kinds& kinds, const Mount& mount, const Clust
     findings.push_back({targetLabel(mount.fsname, "MDT", 0) + "-mdc", status.error});
   if (kinds.mgts)
     findings.push_back(
-        {"MGC" + (reached ? status.server : mount.source.substr(0, mount.source.rfind(":/"))),
+        {"MGC" + (reached ? status.server : mount.source.substr(0, mount.source.find(":/"))),
          status.error});
   return findings;
 }

@@ -27,7 +27,7 @@ std::string unescape(const std::string& text) {
 }
 
 void parseSource(Mount& mount) {
-  size_t colon = mount.source.rfind(":/");
+  size_t colon = mount.source.find(":/");
   if (colon == std::string::npos) return;
   std::istringstream hosts(mount.source.substr(0, colon));
   std::vector<MdsAddress> servers;
@@ -38,6 +38,7 @@ void parseSource(Mount& mount) {
   }
   mount.servers = std::move(servers);
   mount.fsname = mount.source.substr(colon + 2);
+  mount.fsname.resize(std::min(mount.fsname.find('/'), mount.fsname.size()));  // a directory of it
 }
 
 bool isBelow(const std::string& path, const std::string& point) {
