@@ -107,7 +107,8 @@ TEMPLATE_TEST_CASE("a path that is too long is told without it", "[mds][names]",
   std::string name(kNameBytesMax, 'x');
   for (size_t bytes = 0; bytes <= kPathBytesMax; bytes += name.size() + 1)
     directory = fs.directory(directory, name);
-  auto page = namesOf(*fs.view(), fs.file(directory, "f"), kRootInode, {});
+  InodeId file = fs.file(directory, "f");
+  auto page = namesOf(*fs.view(), file, kRootInode, {});
   REQUIRE(page.ok());
   REQUIRE(page->names.size() == 1);
   CHECK(page->names[0].name == "f");
