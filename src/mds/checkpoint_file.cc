@@ -38,9 +38,11 @@ std::string encode(const Checkpoint& checkpoint, uint64_t sequence) {
   return bytes;
 }
 
-std::optional<Saved> decode(std::string_view bytes, const std::string& path) {
+// Nothing: that place was never used.
+std::optional<Saved> decode(std::string_view bytes, const std::string& path, uint64_t offset) {
+  if (bytes.find_first_not_of('\0') == bytes.npos) return std::nullopt;
   Reader reader(bytes);
-  if (reader.get<uint32_t>() != kMagic) return std::nullopt;
+  auto magic = reader.get<uint32_t>();
   auto version = reader.get<uint32_t>();
   Saved saved;
   saved.sequence = reader.get<uint64_t>();
@@ -49,9 +51,10 @@ std::optional<Saved> decode(std::string_view bytes, const std::string& path) {
   saved.checkpoint.meta = reader.getString(kMetaBytesMax);
   size_t summed = 4 + 4 + 8 + 8 + 1 + 4 + saved.checkpoint.meta.size();
   auto sum = reader.get<uint64_t>();
-  KJ_REQUIRE(version <= kVersion, "a checkpoint of a newer version than this program knows", path,
-             version, kVersion);
-  if (!reader.ok() || sum != XXH3_64bits(bytes.data(), summed)) return std::nullopt;
+  KJ_REQUIRE(magic != kMagic || version <= kVersion,
+             "a checkpoint of a newer version than this program knows", path, version, kVersion);
+  KJ_REQUIRE(magic == kMagic && reader.ok() && sum == XXH3_64bits(bytes.data(), summed),
+             "the checkpoint is damaged", path, offset);
   return saved;
 }
 
@@ -71,11 +74,10 @@ std::optional<Checkpoint> CheckpointFile::load() {
   std::optional<Saved> last;
   for (uint64_t place : {0, 1}) {
     auto bytes = readAt(fd_, place * kPlaceBytes, kRecordBytesMax, path_);
-    auto saved = decode(bytes, path_);
+    auto saved = decode(bytes, path_, place * kPlaceBytes);
     if (saved && (!last || saved->sequence > last->sequence)) last = std::move(saved);
   }
-  KJ_REQUIRE(last.has_value(), "the checkpoint is damaged: neither of its two places is sound",
-             path_);
+  KJ_REQUIRE(last.has_value(), "the checkpoint is empty", path_);
   sequence_ = last->sequence;
   return std::move(last->checkpoint);
 }

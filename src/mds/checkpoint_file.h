@@ -1,6 +1,7 @@
 // The file that says from where an MDT is recovered: a meta page of LMDB whose pages are all on
-// disk, and the index in the log of the last command in it. Two places, written in turns, so that
-// one is always whole. Used by one thread at a time. docs/format-mdt.md.
+// disk, and the index in the log of the last command in it. Two places, written in turns: a write
+// that is lost leaves the one before. A damaged one is refused rather than passed over, for the
+// pages of the one before have been used again. Used by one thread at a time. docs/format-mdt.md.
 #pragma once
 
 #include <optional>

@@ -176,6 +176,12 @@ void LmdbLog::reject(Entry& entry) {
 // the outcome that it had.
 void LmdbLog::refuseWhatGrows(std::vector<Entry>& batch) {
   auto room = store_.makeRoom();
+  if (room != Room::kPlenty && journal_ != nullptr) {
+    // What was freed since the last checkpoint can be used only after the next. A full store is
+    // slow.
+    journal_->checkpoint();
+    room = store_.makeRoom();
+  }
   if (room != std::exchange(room_, room)) {
     if (room == Room::kPlenty)
       spdlog::warn("the metadata store has room again");
@@ -204,7 +210,7 @@ void LmdbLog::refuseWhatGrows(std::vector<Entry>& batch) {
 bool LmdbLog::applyWhenThereIsRoom(const std::vector<Entry*>& entries) {
   std::vector<const Command*> commands;
   for (auto* entry : entries) commands.push_back(&entry->command);
-  for (;;) {
+  for (auto pause = std::chrono::seconds(0);; pause = kRoomPause) {
     try {
       auto applied = applyBatch(store_, commands, nextIndex_);
       for (size_t i = 0; i < entries.size(); ++i) entries[i]->applied = std::move(applied[i]);
@@ -213,13 +219,13 @@ bool LmdbLog::applyWhenThereIsRoom(const std::vector<Entry*>& entries) {
       return true;
     } catch (kj::Exception& e) {
       if (e.getType() != kj::Exception::Type::OVERLOADED) throw;
-      spdlog::error("commands wait for room: {}", e.getDescription().cStr());
+      spdlog::warn("commands wait for room: {}", e.getDescription().cStr());
     }
     std::unique_lock lock(mutex_);
-    bool gaveUp =
-        journal_ == nullptr || wake_.wait_for(lock, kRoomPause, [this] { return stopping_; });
+    bool gaveUp = journal_ == nullptr || wake_.wait_for(lock, pause, [this] { return stopping_; });
     if (!gaveUp) {
       lock.unlock();
+      journal_->checkpoint();
       store_.makeRoom();
       continue;
     }

@@ -33,16 +33,14 @@ Room LmdbRoom::make(uint64_t pinned) {
   uint64_t used = usedBytes();
   auto ahead = [&] { return allocatedEnd_ > used ? allocatedEnd_ - used : 0; };
   auto now = std::chrono::steady_clock::now();
-  if (ahead() < reserveBytes_ / 4 * 3 && now >= askAgain_) {
+  auto isShort = [&] { return ahead() < reserveBytes_ / 4 * 3; };
+  if (isShort() && now >= askAgain_) {
     allocatedEnd_ = std::max(allocatedEnd_, allocate(used));
-    freeInside_ = 0;
-    if (ahead() < reserveBytes_ / 4 * 3) {
-      freeInside_ = freeBytes(pinned);
-      askAgain_ = now + kPause;
-    }
+    if (isShort()) askAgain_ = now + kPause;
   }
-  uint64_t room = ahead() + freeInside_;
-  return room > reserveBytes_ / 2            ? Room::kPlenty
+  uint64_t room = ahead() + (isShort() ? freeBytes(pinned) : 0);
+  isScarce_ = room <= (isScarce_ ? reserveBytes_ / 4 * 3 : reserveBytes_ / 2);
+  return !isScarce_                          ? Room::kPlenty
          : room > reserveBytes_ / kNoneShare ? Room::kReserve
                                              : Room::kNone;
 }

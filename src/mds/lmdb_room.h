@@ -28,7 +28,7 @@ class LmdbRoom {
   MDB_env* env_;
   const uint64_t pageBytes_, reserveBytes_;
   uint64_t allocatedEnd_ = 0;
-  uint64_t freeInside_ = 0;  // when it was last counted
+  bool isScarce_ = false;  // until there is clearly more again, so that it does not flutter
   std::chrono::steady_clock::time_point askAgain_{};
 };
 

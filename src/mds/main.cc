@@ -40,7 +40,7 @@ void declare(ProgramOptions& options, Config& config) {
   options.add("map-size", config.mapGigabytes,
               "GiB of address space for the store, the most that it can grow to", 1, 16384);
   options.add("reserve", config.reserveMegabytes,
-              "MiB of disk kept for the store: with less, only what frees something is done", 1,
+              "MiB of disk kept for the store: with less, only what frees something is done", 64,
               65536);
   options.add("metrics-listen", config.metricsListen,
               "HOST:PORT of an HTTP endpoint for Prometheus; default: none", checkMetricsAddress);

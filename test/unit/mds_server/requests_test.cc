@@ -252,6 +252,55 @@ TEST_CASE("a directory's layout is set, inherited and removed as an attribute") 
   CHECK(objectsOf(fixture, a.create("one")).size() == 1);
 }
 
+TEST_CASE("an exclusive layout whose answer was lost is not refused when it is sent again") {
+  Fixture fixture;
+  Client a(fixture, "a");
+  a.open();
+  auto setLayout = [&](uint64_t sequence, bool create, bool replace) {
+    return a
+        .executeAs(3, sequence,
+                   [&](rpc::Operation::Builder op) {
+                     auto xattr = op.initSetxattr();
+                     xattr.setInode(kRootInode.value);
+                     xattr.setName("trainfs.layout");
+                     xattr.setValue(bytes("start=0 end=eof stripe_size=1M stripe_count=1"));
+                     xattr.setCreate(create);
+                     xattr.setReplace(replace);
+                   })
+        .getReply()
+        .getError();
+  };
+  CHECK(setLayout(1, false, true) == ENODATA);
+  CHECK(setLayout(2, true, false) == 0);
+  CHECK(setLayout(2, true, false) == 0);
+  CHECK(setLayout(3, true, false) == EEXIST);
+  CHECK(setLayout(4, false, true) == 0);
+}
+
+TEST_CASE("a change of a file that is gone by now is answered as it was when it is sent again") {
+  Fixture fixture;
+  OstClient ost(fixture, 0);
+  REQUIRE(ost.registerOst() == 0);
+  Client a(fixture, "a");
+  a.open();
+  auto file = a.create("f");
+  auto setLayout = [&] {
+    return a
+        .executeAs(3, 1000,
+                   [&](rpc::Operation::Builder op) {
+                     auto xattr = op.initSetxattr();
+                     xattr.setInode(file.value);
+                     xattr.setName("trainfs.layout");
+                     xattr.setValue(bytes("start=0 end=eof stripe_size=1M stripe_count=1"));
+                   })
+        .getReply()
+        .getError();
+  };
+  CHECK(setLayout() == 0);
+  CHECK(a.unlink("f") == 0);
+  CHECK(setLayout() == 0);
+}
+
 namespace {
 
 auto instantiate(Client& client, InodeId file) {
