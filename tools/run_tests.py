@@ -1,6 +1,6 @@
 """Installs what is missing, builds, runs every test; the last line is "N passed, N failed".
 
-  test                   all of it (about 20 minutes on two cores the first time)
+  test                   all of it (about half an hour on two cores the first time)
   test --only PATTERN    only tests whose name contains PATTERN, e.g. --only unit/, --only cluster/kill
   test --no-sanitizers   leave out the builds under address, undefined and thread sanitizers, and fuzzing
   test --long            the long forms: 1,000 power cuts, 50 rounds of kill -9, an hour for each fuzzer; hours in
