@@ -169,18 +169,21 @@ uint64_t decodeNumber(std::string_view key, std::string_view bytes) {
 }
 
 void requireFormat(const View& view, std::string_view where) {
+  auto refuse = [&](const std::string& why) {
+    auto text = kj::heapString(std::string(where) + ": " + why);
+    kj::throwFatalException(
+        kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__, kj::mv(text)));
+  };
   auto bytes = view.get(kFormatVersionKey);
-  KJ_REQUIRE(bytes.has_value(), "not formatted as a metadata target; use mkfs.trainfs",
-             std::string(where));
+  if (!bytes) refuse("not formatted as a metadata target; use mkfs.trainfs");
   auto version = decodeNumber(kFormatVersionKey, *bytes);
-  KJ_REQUIRE(version <= kFormatVersion,
-             "the metadata target has a newer format than this program knows", std::string(where),
-             version, kFormatVersion);
-  KJ_REQUIRE(version != 0, "damaged metadata target: format version 0", std::string(where));
-  KJ_REQUIRE(version >= kFormatVersionOldest,
-             "the metadata target was made by an earlier trainfs, whose format this program does "
-             "not read: copy its files with that one, and make the target anew with mkfs.trainfs",
-             std::string(where), version, kFormatVersionOldest);
+  auto versions = "version " + std::to_string(version) + ", this program reads " +
+                  std::to_string(kFormatVersionOldest) + " to " + std::to_string(kFormatVersion);
+  if (version == 0) refuse("damaged metadata target: format " + versions);
+  if (version > kFormatVersion) refuse("the metadata target has a newer format: " + versions);
+  if (version < kFormatVersionOldest)
+    refuse("the metadata target was made by an earlier trainfs: format " + versions +
+           "; copy its files with that one, and make the target anew with mkfs.trainfs");
 }
 
 }  // namespace trainfs::mds
