@@ -2,6 +2,7 @@
 
 #include <kj/debug.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -98,11 +99,14 @@ void Journal::recover(const Checkpoint& from) {
 }
 
 void Journal::append(uint64_t firstIndex, const std::vector<std::string_view>& commands) {
+  size_t bytesMax = std::min<size_t>(kRecordBytesMax, options_.log.segmentBytes / 2);
   LogRecord record{.firstIndex = firstIndex, .commands = {}};
   size_t bytes = 0;
   for (size_t i = 0; i < commands.size(); ++i) {
-    if (!record.commands.empty() && bytes + commands[i].size() > kRecordBytesMax) {
+    if (!record.commands.empty() && bytes + commands[i].size() > bytesMax) {
+      // Were two records on their way at once, the second could be there without the first.
       log_->append(record);
+      log_->sync();
       record = {.firstIndex = firstIndex + i, .commands = {}};
       bytes = 0;
     }

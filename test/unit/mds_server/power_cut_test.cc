@@ -158,8 +158,8 @@ class PowerCuts {
     JournalOptions options;
     options.store.mapBytes = kMapBytes;
     options.store.reserveBytes = kMiB;
-    options.log = {.segmentBytes = 64 * kKiB, .segmentsLeast = 3, .segmentsMax = 6};
-    options.checkpointInterval = std::chrono::milliseconds(random_.between(1, 30));
+    options.log = {.segmentBytes = 16 * kKiB, .segmentsLeast = 3, .segmentsMax = 6};
+    options.checkpointInterval = std::chrono::milliseconds(random_.between(1, 60));
     options.growthBytesMax = random_.between(16, 1024) * kKiB;
     return options;
   }
@@ -180,7 +180,7 @@ class PowerCuts {
     LmdbLog log(journal);
     std::map<std::pair<SessionId, uint16_t>, std::pair<Command, Outcome>> last;
     uint64_t index = modelIndex_;
-    for (uint64_t round = random_.between(1, 12); round > 0; --round) {
+    for (uint64_t round = random_.between(1, random_.chance(10) ? 80 : 12); round > 0; --round) {
       std::vector<kj::Promise<Outcome>> waiting;
       size_t first = commands_.size();
       for (uint64_t i = random_.between(1, 8); i > 0; --i) {
