@@ -1,5 +1,7 @@
 #include "fuse_client/fuse_counting.h"
 
+#include "fuse_client/fuse_request.h"
+
 namespace trainfs::client {
 
 namespace {
@@ -13,6 +15,7 @@ struct Counted {
   static void run(fuse_req_t request, Arguments... arguments) {
     beginning = kKind;
     handler(request, arguments...);
+    Request::handlerReturned();
     beginning = RequestKind::kOther;
   }
 };
@@ -61,6 +64,8 @@ void countRequests(fuse_lowlevel_ops& ops) {
   wrap<kListxattr>(ops.listxattr);
   wrap<kRemovexattr>(ops.removexattr);
   wrap<kStatfs>(ops.statfs);
+  wrap<kOther>(ops.fsyncdir);
+  wrap<kOther>(ops.ioctl);
 }
 
 }  // namespace trainfs::client

@@ -21,7 +21,8 @@ void lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   auto& client = request->client();
   auto askedAt = client.inodes().now();
   InodeId directory = inodeOf(req, parent);
-  auto found = [request, askedAt, directory, named = name[0] != '.'](Result<Node> node) {
+  bool named = std::strcmp(name, ".") != 0 && std::strcmp(name, "..") != 0;
+  auto found = [request, askedAt, directory, named](Result<Node> node) {
     if (!node) {
       if (node.error() == Errno(ENOENT)) return request->noEntry();
       return request->error(node.error().code());

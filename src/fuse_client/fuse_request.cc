@@ -15,6 +15,9 @@ namespace {
 constexpr uint32_t kGroupsMax = 65536;         // NGROUPS_MAX
 constexpr uint32_t kPreferredBytes = 1 << 20;  // st_blksize
 
+// Of the handler that runs on this thread.
+thread_local RequestPtr begun;
+
 }  // namespace
 
 struct stat toStat(const Attributes& attributes) {
@@ -40,8 +43,12 @@ RequestPtr Request::begin(fuse_req_t raw, bool interruptible) {
   request->caller_ = fuse_req_ctx(raw)->pid;
   request->kind_ = requestBeginning();
   request->interruptible_ = interruptible && request->caller_ != 0;
-  if (request->interruptible_) client.inFlight().enter(*request);
+  if (request->interruptible_) begun = request;
   return request;
+}
+
+void Request::handlerReturned() {
+  if (auto request = std::move(begun)) request->client_.inFlight().enter(*request);
 }
 
 Request::~Request() {

@@ -8,9 +8,10 @@ InFlight::InFlight() {
   for (auto& shard : shards_) shard.head.previous = shard.head.next = &shard.head;
 }
 
-void InFlight::enter(Link& request) {
+void InFlight::enter(Request& request) {
   auto& shard = shardOf(request);
   std::lock_guard lock(shard.mutex);
+  if (request.answered()) return;  // it leaves after that, and may have done so
   request.next = &shard.head;
   request.previous = shard.head.previous;
   request.previous->next = request.next->previous = &request;

@@ -22,7 +22,8 @@ class InFlight {
 
   InFlight();
 
-  void enter(Link& request);
+  // Unless it is answered already. From then on another thread may answer it at any moment.
+  void enter(Request& request);
   void leave(Link& request);
   std::vector<std::weak_ptr<Request>> all();
 

@@ -151,7 +151,9 @@ void Inodes::forget(InodeId id, uint64_t lookups) {
   dropIfUnused(id);
 }
 
+// The root of the mount stays: the kernel never looks it up, but remembers its attributes.
 void Inodes::dropIfUnused(InodeId id) {
+  if (id == root_) return;
   auto& shard = shardOf(id);
   InodePtr dropped;  // destroyed after the locks are gone
   std::lock_guard lock(shard.mutex);

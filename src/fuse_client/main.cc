@@ -110,6 +110,8 @@ int serve(const MountOptions& options, Daemon& daemon) {
     mount->settle();
     control.onReadahead([&mount](uint32_t kib) { return mount->setReadahead(kib); });
   } catch (const std::exception& error) {
+    if (mount) mount->detach();
+    client.mds().end(kEndPatience);
     fail(error.what());
   }
   if (options.verbose) std::fputs(mount->describe().c_str(), stdout), std::fflush(stdout);

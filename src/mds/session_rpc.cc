@@ -57,6 +57,7 @@ class SessionRpc final : public rpc::Session::Server {
 
   kj::Promise<void> start(kj::Promise<void> call) { return core_->guard(kj::mv(call)); }
   void requireLive() const;
+  void requireLatest() const;
 
   kj::Promise<void> runExecute(ExecuteContext context);
   kj::Promise<void> runLookup(LookupContext context);
@@ -83,8 +84,13 @@ void SessionRpc::requireLive() const {
   if (session_->ending)
     kj::throwFatalException(
         KJ_EXCEPTION(DISCONNECTED, "this session has ended", session_->id.value));
-  // What a lost connection still brings is answered over the new one. Done here, too, it might come
-  // late: a release would take away what was opened since.
+  requireLatest();
+}
+
+// What a lost connection still brings is answered over the new one. Done here, too, it might come
+// late: a release would take away what was opened since. A renewal is refused as well, because the
+// client would stay where nothing else is answered.
+void SessionRpc::requireLatest() const {
   if (attachment_ != session_->attachment)
     kj::throwFatalException(
         KJ_EXCEPTION(DISCONNECTED, "this session goes on over another connection"));
@@ -227,6 +233,7 @@ kj::Promise<void> SessionRpc::statfs(StatfsContext context) {
 kj::Promise<void> SessionRpc::renew(RenewContext context) {
   Timed timed(core_->statistics, Call::kRenew);
   core_->requireServing();
+  requireLatest();
   context.getResults().setValid(core_->service.renew(*session_));
   return kj::READY_NOW;
 }

@@ -161,8 +161,10 @@ Task<Status> ObjectStore::write(ObjectId id, uint64_t offsetBytes, std::span<con
 
 Task<Status> ObjectStore::writeHeld(Object& object, FileRange range,
                                     std::span<const std::byte> data, const uint64_t* pieceSums) {
-  if (object.missing())
+  if (object.missing()) {
+    if (auto status = mayChange(object); !status) co_return status;
     if (auto status = co_await create(object); !status) co_return status;
+  }
   if (auto status = co_await beginChange(object); !status) co_return status;
   auto ensureSums = [&, blocks = blocksIn(range)]() -> Status {
     uint64_t last = lastBlock(object.sizeBytes);

@@ -95,15 +95,18 @@ void ObjectStore::unpin(Object& object) {
     evict();
 }
 
-// Looks at a few of those that were used longest ago; what cannot go now is tried again next time.
-// An object with writes that were not flushed keeps its descriptor: without one, the kernel may
+// Looks at a few of those that were used longest ago; what cannot go now waits behind the others, so
+// that it does not hide them. An object with writes that were not flushed keeps its descriptor: without one, the kernel may
 // forget that it could not write the object's pages.
 void ObjectStore::evict() {
   size_t looks = kEvictScanMax;
   for (auto at = openFiles_.begin();
        openFiles_.size() > limits_.descriptors && at != openFiles_.end() && looks > 0; --looks) {
     Object& object = **at++;
-    if (object.pins == 0 && !object.changedHere) closeFile(object);
+    if (object.pins == 0 && !object.changedHere)
+      closeFile(object);
+    else
+      openFiles_.splice(openFiles_.end(), openFiles_, object.inOpenFiles);
   }
   looks = kEvictScanMax;
   for (auto at = states_.begin();
@@ -111,7 +114,10 @@ void ObjectStore::evict() {
        looks > 0;
        --looks) {
     Object& object = **at++;
-    if (object.pins == 0 && !object.dirty) forget(object);
+    if (object.pins == 0 && !object.dirty)
+      forget(object);
+    else
+      states_.splice(states_.end(), states_, object.inStates);
   }
 }
 
@@ -184,7 +190,8 @@ Status ObjectStore::loadRecord(Object& object, uint64_t fileBytes) {
   if (!found || found->record.dirty) {
     // It was being changed when its last server ended: sums and size are what the file says.
     object.sizeBytes = fileBytes;
-    object.entryUnsynced = !found.ok();
+    // With a record, too: it may be that of an earlier object, whose name went and came again.
+    object.entryUnsynced = true;
     object.sums.doubtAll();
     object.presence = Object::Presence::kHere;
     setDirty(object);

@@ -36,8 +36,10 @@ Task<Status> ObjectStore::beginChange(Object& object, uint64_t dropFirst, uint64
     return !object.dirty || drops;
   };
   if (auto status = mayChange(object); !status) co_return status;
-  object.changedHere = true;
-  if (!needed()) co_return Done{};
+  if (!needed()) {
+    object.changedHere = true;
+    co_return Done{};
+  }
   co_await object.loading.acquire();
   Status status = Done{};
   if (needed()) {
@@ -49,7 +51,10 @@ Task<Status> ObjectStore::beginChange(Object& object, uint64_t dropFirst, uint64
     if (object.dirty) noteChanged(object);
   }
   object.loading.release();
-  co_return status ? mayChange(object) : status;
+  if (status) status = mayChange(object);
+  // Not before: an object that stays clean would keep its descriptor for ever.
+  if (status) object.changedHere = true;
+  co_return status;
 }
 
 // Asked right before a change: a request may have waited long for its turn.

@@ -217,3 +217,16 @@ TEST_CASE("connections beyond the limit are closed") {
   CHECK(throws([&] { second.mds.helloRequest().send().wait(fixture.io.waitScope); }));
   CHECK(a.renew());
 }
+
+TEST_CASE("a client whose older connection took the session over again learns it by its renewal") {
+  Fixture fixture;
+  Client client(fixture, "a");
+  client.open();
+  auto connection = std::move(client.connection);
+  auto session = KJ_ASSERT_NONNULL(client.session);
+  client.resume({});  // stands for a resumption that was long on its way over the older connection
+  auto renewal = session.renewRequest().send();
+  auto failure = kj::runCatchingExceptions([&] { renewal.wait(fixture.io.waitScope); });
+  CHECK(KJ_ASSERT_NONNULL(failure).getType() == kj::Exception::Type::DISCONNECTED);
+  CHECK(client.renew());
+}

@@ -273,6 +273,24 @@ TEST_CASE("the verifier outlives the process, not the machine's run") {
   REQUIRE(fixture.index().verifier() != verifier);
 }
 
+TEST_CASE("failed objects, which keep their descriptors, do not hide others that could be closed") {
+  StoreFixture fixture({.descriptors = 100});
+  constexpr uint64_t kFailed = 70, kOthers = 200;  // more than one eviction looks at
+  for (uint64_t i = 1; i <= kFailed; ++i)
+    REQUIRE(fixture.write(objectNumber(i), 0, Bytes(10)) == 0);
+  {
+    BrokenDisk disk(fixture, IORING_OP_FSYNC, EIO);
+    for (uint64_t i = 1; i <= kFailed; ++i) REQUIRE(fixture.sync(objectNumber(i)) == EIO);
+  }
+  for (uint64_t i = kFailed + 1; i <= kFailed + kOthers; ++i) {
+    REQUIRE(fixture.write(objectNumber(i), 0, Bytes(10)) == 0);
+    REQUIRE(fixture.sync(objectNumber(i)) == 0);
+  }
+  for (uint64_t i = kFailed + 1; i <= kFailed + kOthers; ++i)
+    REQUIRE(fixture.read(objectNumber(i), 0, 10).data == Bytes(10));
+  REQUIRE(fixture.store().openDescriptors() <= 100 + 1);
+}
+
 TEST_CASE("with more failed objects than can be told apart the OST changes nothing any more") {
   StoreFixture fixture({.failedObjects = 2});
   for (uint64_t i = 1; i <= 4; ++i) REQUIRE(fixture.write(objectNumber(i), 0, Bytes(10)) == 0);
