@@ -21,8 +21,9 @@ class Client;
 
 class Request : public std::enable_shared_from_this<Request>, public InFlight::Link {
  public:
-  // `interruptible`: the caller may be killed while it waits, once the handler has returned. Nothing
-  // that the request still does after that may use memory of the kernel's ring, or a handle.
+  // `interruptible`: the caller may be killed while it waits, once the handler has returned.
+  // Nothing that the request still does after that may use memory of the kernel's ring, or a
+  // handle.
   static std::shared_ptr<Request> begin(fuse_req_t request, bool interruptible = true);
   // To be called after each handler, on its thread: until then it reads what came with the request,
   // which must not be answered by another thread.
