@@ -15,12 +15,14 @@ bool applyAll(Txn& txn, const std::vector<const Command*>& commands,
               std::vector<Applied>& results) {
   for (size_t i = 0; i < commands.size(); ++i) {
     if (results[i].failure != nullptr) continue;
-    auto failure =
-        kj::runCatchingExceptions([&] { results[i].outcome = apply(*commands[i], txn); });
-    KJ_IF_MAYBE (exception, failure) {
-      if (isFull(*exception)) kj::throwFatalException(kj::mv(*exception));
-      spdlog::error("a command could not be applied: {}", exception->getDescription().cStr());
-      results[i].failure = kj::mv(*exception);
+    try {
+      results[i].outcome = apply(*commands[i], txn);
+    } catch (const StoreBroken&) {
+      throw;  // no property of the command: applied again, it might succeed
+    } catch (kj::Exception& exception) {
+      if (isFull(exception)) throw;
+      spdlog::error("a command could not be applied: {}", exception.getDescription().cStr());
+      results[i].failure = kj::mv(exception);
       return false;
     }
   }

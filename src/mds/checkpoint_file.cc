@@ -79,6 +79,12 @@ std::optional<Checkpoint> CheckpointFile::load() {
   }
   KJ_REQUIRE(last.has_value(), "the checkpoint is empty", path_);
   sequence_ = last->sequence;
+  // Its writer may have been killed, or failed, before it was on disk. Who recovers from it uses
+  // pages again that only the one before needs, so it is made durable first; written anew, because
+  // after a flush that failed a second one would have nothing to do.
+  writeAt(fd_, (sequence_ % 2) * kPlaceBytes, encode(last->checkpoint, sequence_), path_);
+  syncData(fd_, path_);
+  syncDirectory(directory_);
   return std::move(last->checkpoint);
 }
 

@@ -24,7 +24,7 @@ class CheckpointFile {
   CheckpointFile(const CheckpointFile&) = delete;
   CheckpointFile& operator=(const CheckpointFile&) = delete;
 
-  // The last one that was saved; nothing: there has been none. Throws kj::Exception when the file
+  // The last one that was saved, durable now; nothing: there has been none. Throws kj::Exception when the file
   // is damaged, or of a newer version.
   std::optional<Checkpoint> load();
   // Durable when it returns. Throws kj::Exception when the disk refuses.

@@ -39,6 +39,7 @@ std::unique_ptr<Journal> Journal::open(const std::string& directory,
     journal->recover(*last);
   else
     journal->startFresh();
+  journal->lastAppended_ = journal->lastIndex_;
   journal->thread_ = std::thread([&j = *journal] { j.checkpointForever(); });
   return journal;
 }
@@ -54,7 +55,9 @@ Journal::~Journal() {
   }
   wake_.notify_one();
   thread_.join();
-  auto failure = kj::runCatchingExceptions([&] { saveCheckpoint(true); });
+  // Commands that found no room in the store are for the next start.
+  auto failure = kj::runCatchingExceptions(
+      [&] { saveCheckpoint(appliedIndex(*store_->snapshot()) == lastAppended_); });
   KJ_IF_MAYBE (exception, failure)
     spdlog::error("the last checkpoint failed, the next start recovers: {}",
                   exception->getDescription().cStr());
@@ -99,6 +102,7 @@ void Journal::recover(const Checkpoint& from) {
 }
 
 void Journal::append(uint64_t firstIndex, const std::vector<std::string_view>& commands) {
+  lastAppended_ = firstIndex + commands.size() - 1;
   size_t bytesMax = std::min<size_t>(kRecordBytesMax, options_.log.segmentBytes / 2);
   LogRecord record{.firstIndex = firstIndex, .commands = {}};
   size_t bytes = 0;

@@ -65,6 +65,7 @@ class Journal {
   std::unique_ptr<LmdbStore> store_;
   std::unique_ptr<SegmentLog> log_;
   uint64_t recovered_ = 0;
+  uint64_t lastAppended_ = 0;  // index in the log, or about to be in it. The log's writer's
 
   std::mutex checkpointing_;  // over what follows, to lastIndex_
   CheckpointFile file_;

@@ -141,6 +141,17 @@ void LmdbLog::commitBatch(std::vector<Entry>& batch) {
     for (auto& entry : batch) reject(entry);
     return;
   }
+  auto failure = kj::runCatchingExceptions([&] { logAndApply(batch); });
+  KJ_IF_MAYBE (exception, failure) {
+    // Whether the batch is on disk is unknown: answering either way could be wrong. A restart finds
+    // out.
+    spdlog::critical("the metadata store refused a commit, stopping: {}",
+                     exception->getDescription().cStr());
+    std::abort();
+  }
+}
+
+void LmdbLog::logAndApply(std::vector<Entry>& batch) {
   refuseWhatGrows(batch);
   std::vector<Entry*> entries;
   std::vector<std::string_view> bytes;
@@ -150,20 +161,11 @@ void LmdbLog::commitBatch(std::vector<Entry>& batch) {
     bytes.push_back(entry.bytes);
   }
   if (entries.empty()) return;
-  auto failure = kj::runCatchingExceptions([&] {
-    if (journal_ != nullptr) journal_->append(nextIndex_, bytes);
-    if (applyWhenThereIsRoom(entries))
-      nextIndex_ += entries.size();
-    else
-      gaveUp_ = journal_ != nullptr;
-  });
-  KJ_IF_MAYBE (exception, failure) {
-    // Whether the batch is on disk is unknown: answering either way could be wrong. A restart finds
-    // out.
-    spdlog::critical("the metadata store refused a commit, stopping: {}",
-                     exception->getDescription().cStr());
-    std::abort();
-  }
+  if (journal_ != nullptr) journal_->append(nextIndex_, bytes);
+  if (applyWhenThereIsRoom(entries))
+    nextIndex_ += entries.size();
+  else
+    gaveUp_ = journal_ != nullptr;
 }
 
 // For the peer to send again.

@@ -61,6 +61,7 @@ class LmdbLog final : public Log {
   void write();
   bool takeBatch(std::vector<Entry>& batch);
   void commitBatch(std::vector<Entry>& batch);
+  void logAndApply(std::vector<Entry>& batch);
   void reject(Entry& entry);
   void refuseWhatGrows(std::vector<Entry>& batch);
   bool applyWhenThereIsRoom(const std::vector<Entry*>& entries);

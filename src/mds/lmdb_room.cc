@@ -56,7 +56,7 @@ uint64_t LmdbRoom::allocate(uint64_t from) {
     if (fallocate(fd, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(from),
                   static_cast<off_t>(end - from)) == 0)
       return end;
-    if (errno == EOPNOTSUPP) {  // nothing can be kept there; see what there is
+    if (errno == EOPNOTSUPP || errno == ENOSYS) {  // nothing can be kept there; see what there is
       struct statvfs status{};
       if (fstatvfs(fd, &status) != 0) return from;
       return std::min(end, from + uint64_t{status.f_bavail} * status.f_frsize);

@@ -4,6 +4,7 @@
 #include <kj/debug.h>
 #include <lmdb.h>
 #include <sys/file.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -47,10 +48,11 @@ using Environment = LmdbStore::Environment;
 // Full or out of readers is a state that passes; everything else means that the store is done for.
 void check(int code, const Environment& environment, const char* what) {
   if (code == 0) return;
-  if (code == MDB_MAP_FULL || code == MDB_READERS_FULL || code == ENOSPC)
+  if (code == MDB_MAP_FULL || code == MDB_READERS_FULL || code == ENOSPC || code == EDQUOT)
     kj::throwFatalException(KJ_EXCEPTION(OVERLOADED, "the metadata store is full", what,
                                          environment.directory, mdb_strerror(code)));
-  KJ_FAIL_REQUIRE("the metadata store failed", what, environment.directory, mdb_strerror(code));
+  throw StoreBroken(KJ_EXCEPTION(FAILED, "the metadata store failed", what, environment.directory,
+                                 mdb_strerror(code)));
 }
 
 MDB_val toVal(std::string_view bytes) {
@@ -239,10 +241,20 @@ class WriteTxn final : public Txn {
   void commit() override {
     std::lock_guard lock(environment_.commitMutex);
     auto* txn = std::exchange(txn_, nullptr);  // gone, whatever comes out of it
-    check(mdb_txn_commit(txn), environment_, "commit");
+    int code = mdb_txn_commit(txn);
+    // LMDB says that of a write that was cut short, too.
+    if (code == EIO && isShortOfDisk()) code = ENOSPC;
+    check(code, environment_, "commit");
   }
 
  private:
+  static constexpr uint64_t kShortBytes = kMiB;
+  bool isShortOfDisk() const {
+    struct statvfs status{};
+    return statvfs(environment_.directory.c_str(), &status) == 0 &&
+           uint64_t{status.f_bavail} * status.f_frsize < kShortBytes;
+  }
+
   Environment& environment_;
   MDB_txn* txn_ = nullptr;
 };

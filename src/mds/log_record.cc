@@ -13,11 +13,17 @@ namespace {
 constexpr uint32_t kSegmentMagic = 0x4745'5354;  // "TSEG"
 constexpr uint32_t kRecordMagic = 0x434f'4c54;   // "TLOC"
 
-// magic:32 . bytes of the commands:32 . first index:64 . commands:32 . 0:32 . sum:64
+// magic:32 . bytes of the commands:32 . first index:64 . commands:32 . check:32 . sum:64
 constexpr size_t kRecordHeadBytes = 32;
+constexpr size_t kCheckOffset = 20;
 constexpr size_t kSumOffset = 24;
 
 constexpr size_t kHeadBytes = 4 + 4 + 8 + 8 + 8;
+
+// Of the head alone, so that bytes which only look like one cost no sum over what it claims.
+uint32_t checkOf(std::string_view record, uint64_t seed) {
+  return static_cast<uint32_t>(XXH3_64bits_withSeed(record.data(), kCheckOffset, seed));
+}
 
 uint64_t sumOf(std::string_view record, uint64_t seed) {
   auto head = XXH3_64bits_withSeed(record.data(), kSumOffset, seed);
@@ -74,6 +80,8 @@ std::string encodeLogRecord(const LogRecord& record, uint64_t seed) {
                    .put(uint64_t{0})
                    .take();
   bytes += payload;
+  auto check = Writer().put(checkOf(bytes, seed)).take();
+  bytes.replace(kCheckOffset, check.size(), check);
   auto sum = Writer().put(sumOf(bytes, seed)).take();
   bytes.replace(kSumOffset, sum.size(), sum);
   bytes.resize(aligned(bytes.size()));
@@ -81,14 +89,16 @@ std::string encodeLogRecord(const LogRecord& record, uint64_t seed) {
 }
 
 std::optional<LogRecord> LogRecordReader::recordAt(size_t offset, size_t& bytes) const {
-  Reader head(segment_.substr(offset, kRecordHeadBytes));
+  auto headBytes = segment_.substr(offset, kRecordHeadBytes);
+  Reader head(headBytes);
   if (head.get<uint32_t>() != kRecordMagic) return std::nullopt;
   auto payloadBytes = head.get<uint32_t>();
   LogRecord record{.firstIndex = head.get<uint64_t>(), .commands = {}};
   auto count = head.get<uint32_t>();
-  head.get<uint32_t>();
+  auto check = head.get<uint32_t>();
   auto sum = head.get<uint64_t>();
-  if (!head.ok() || payloadBytes > segment_.size() - offset - kRecordHeadBytes) return std::nullopt;
+  if (!head.ok() || check != checkOf(headBytes, seed_)) return std::nullopt;
+  if (payloadBytes > segment_.size() - offset - kRecordHeadBytes) return std::nullopt;
   auto whole = segment_.substr(offset, kRecordHeadBytes + payloadBytes);
   if (sum != sumOf(whole, seed_)) return std::nullopt;
   Reader payload(whole.substr(kRecordHeadBytes));

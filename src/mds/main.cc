@@ -105,8 +105,7 @@ void serve(ServerProcess& process, const Config& config, const HostPort& at, con
   stop.wait(io.waitScope);
 
   metrics.reset();
-  server.stop();
-  log.drain().wait(io.waitScope);
+  server.stop();  // the log makes durable and applies what it has, and goes
 }
 
 std::unique_ptr<Journal> openJournal(const Config& config, const Target& target) {

@@ -64,6 +64,7 @@ void SegmentLog::openSegments() {
     segments_.push_back(std::move(segment));
   }
   std::sort(segments_.begin(), segments_.end(), [](auto& a, auto& b) { return a->path < b->path; });
+  syncDirectory(directory_);  // whoever made the last one may have been killed before that
 }
 
 // Written with zeros, not only allocated: writing into it must not change the file system's own
@@ -163,7 +164,9 @@ void SegmentLog::takeFree() {
       current_->free = false;
       return;
     }
-    if (!made) cut_.wait_for(lock, kRoomPause);
+    if (!made)
+      cut_.wait_for(lock, kRoomPause,
+                    [&] { return std::any_of(segments_.begin(), segments_.end(), isFree); });
   }
 }
 

@@ -2,6 +2,8 @@
 // Implemented by lmdb_store (the only file that knows LMDB) and test/lib/mem_store.
 #pragma once
 
+#include <kj/exception.h>
+
 #include <functional>
 #include <memory>
 #include <optional>
@@ -39,6 +41,12 @@ enum class Room {
   kPlenty,
   kReserve,  // changes that free something, or change little
   kNone,
+};
+
+// The store is done for: what it answers does not follow from what is in it.
+class StoreBroken final : public kj::Exception {
+ public:
+  explicit StoreBroken(kj::Exception&& what) : kj::Exception(kj::mv(what)) {}
 };
 
 class Store {

@@ -132,6 +132,20 @@ TEST_CASE("an MDT that was stopped in order has nothing to recover") {
   CHECK(entries(journal->store()) == 20);
 }
 
+TEST_CASE(
+    "commands in the log that a server could not apply any more are applied by the next start") {
+  TempDir dir;
+  formatStore(dir.path());
+  {
+    auto journal = Journal::open(dir.path(), smallJournal());
+    auto bytes = encodeCommand(makeDir(1));
+    journal->append(1, {bytes});  // as when the store is full until the server is stopped
+  }
+  auto journal = Journal::open(dir.path(), smallJournal());
+  CHECK(journal->recovered() == 1);
+  CHECK(entries(journal->store()) == 1);
+}
+
 TEST_CASE("the log uses its segments again and again") {
   TempDir dir;
   formatStore(dir.path());
