@@ -151,19 +151,23 @@ def run_unit(build_name, only, tally, timeout):
             with tempfile.NamedTemporaryFile(suffix=".xml") as report:
                 reporters = ["-r", "compact", "-r", f"junit::out={report.name}"]
                 code, output = run_program(build_name, [*command, *reporters], timeout)
-                outcomes = catch_outcomes(report.name)
+                outcomes, failures = catch_outcomes(report.name)
+                output += failures  # last, so that what is shown has them: logs may be long
             if code != 0 and not outcomes["failed"] or not outcomes:
                 outcomes["failed"] += 1  # it died, or ran nothing
         tally.add(label.replace(f"/{name}", ""), label, outcomes, time.monotonic() - started, output)
 
 
 def catch_outcomes(path):
-    outcomes = collections.Counter()
+    """How many cases ended how, and what the failed ones say."""
+    outcomes, failures = collections.Counter(), ""
     with contextlib.suppress(xml.ParseError):  # the program died before it could write the report
         for case in xml.parse(path).iter("testcase"):
-            bad = case.find("failure") is not None or case.find("error") is not None
+            wrong = case.findall("failure") + case.findall("error")
+            failures += "".join(f"\n{case.get('name')}: {element.get('message')}\n{element.text}" for element in wrong)
+            bad = bool(wrong)
             outcomes["failed" if bad else "skipped" if case.find("skipped") is not None else "passed"] += 1
-    return outcomes
+    return outcomes, failures
 
 
 def run_fuzzers(build_name, only, tally, seconds):
