@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 namespace trainfs {
 
@@ -24,6 +25,13 @@ std::string readSmallFile(const std::string& path, size_t bytesMax, std::string&
   if (filled > bytesMax) return path + ": larger than " + std::to_string(bytesMax) + " bytes";
   content.resize(filled);
   return "";
+}
+
+std::string firstLineOf(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
 }
 
 }  // namespace trainfs

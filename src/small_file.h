@@ -1,4 +1,4 @@
-// Reading configuration: whole files that have no business being large.
+// Reading files that have no business being large: configuration, and what the kernel tells.
 #pragma once
 
 #include <cstddef>
@@ -8,5 +8,8 @@ namespace trainfs {
 
 // Empty, or what is wrong, with the path in front.
 std::string readSmallFile(const std::string& path, size_t bytesMax, std::string& content);
+
+// Of a file of the kernel's, which is one line; empty if it cannot be read.
+std::string firstLineOf(const std::string& path);
 
 }  // namespace trainfs

@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "fuse_client/fuse_ops.h"
+#include "small_file.h"
 
 namespace trainfs::client {
 
@@ -63,13 +64,6 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-std::string firstLine(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 }  // namespace
 
 KernelMount::KernelMount(Client& client, const MountOptions& options, std::function<void()> ended)
@@ -106,12 +100,12 @@ KernelMount::~KernelMount() {
 // Whether the kernel is to be asked for io_uring: an empty answer; otherwise why not.
 std::string KernelMount::prepareUring() {
   if (options_.uring == UringMode::kOff) return "turned off (-o uring=off)";
-  auto state = firstLine(kUringSwitch);
+  auto state = firstLineOf(kUringSwitch);
   if (state.empty())
     return std::string("the kernel has no ") + kUringSwitch + " (it came with Linux 6.14)";
   if (state[0] != 'Y') {
     std::ofstream(kUringSwitch) << "Y";
-    if (firstLine(kUringSwitch)[0] != 'Y') return std::string(kUringSwitch) + " cannot be set";
+    if (firstLineOf(kUringSwitch)[0] != 'Y') return std::string(kUringSwitch) + " cannot be set";
   }
   uring_ = true;
   return {};

@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <random>
 #include <stdexcept>
 
 #include "lmdb_file.h"
+#include "small_file.h"
 #include "trainfs/bulk.h"
 #include "trainfs/codec.h"
 #include "trainfs/logging.h"
@@ -55,10 +55,9 @@ std::string_view bytesOf(const MDB_val& value) {
 }  // namespace
 
 uint64_t bootOfMachine() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
+  auto id = firstLineOf("/proc/sys/kernel/random/boot_id");
   // Without it every start counts as one after a power cut: too careful, never too trusting.
-  return std::getline(file, id) && !id.empty() ? blockSum(id.data(), id.size()) : randomNumber();
+  return id.empty() ? randomNumber() : blockSum(id.data(), id.size());
 }
 
 int ObjectIndex::errnoOf(int code, const char* what) const {

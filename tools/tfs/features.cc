@@ -4,12 +4,12 @@
 
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "mount_attributes.h"
 #include "mounts.h"
+#include "small_file.h"
 
 namespace trainfs::tfs {
 namespace {
@@ -34,13 +34,6 @@ nlohmann::json toJson(const std::vector<FeatureLine>& features) {
   return all;
 }
 
-std::string firstLine(const char* path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 FeatureLine since(const char* name, const utsname& system, unsigned major, unsigned minor,
                   const char* what) {
   unsigned haveMajor = 0, haveMinor = 0;
@@ -59,7 +52,7 @@ std::vector<FeatureLine> machine() {
   struct stat device{};
   bool fuse = stat("/dev/fuse", &device) == 0;
   features.push_back({"fuse", fuse ? "yes" : "no", fuse ? "/dev/fuse" : "there is no /dev/fuse"});
-  auto uring = firstLine("/sys/module/fuse/parameters/enable_uring");
+  auto uring = firstLineOf("/sys/module/fuse/parameters/enable_uring");
   if (uring.empty())
     features.push_back(
         {"fuse_over_io_uring", "no", "the kernel has none (Linux 6.14), or fuse is not loaded"});
@@ -68,7 +61,7 @@ std::vector<FeatureLine> machine() {
                         uring == "Y" ? "switched on"
                                      : "off in /sys/module/fuse/parameters/enable_uring; a mount "
                                        "by root that wants it switches it on"});
-  auto disabled = firstLine("/proc/sys/kernel/io_uring_disabled");
+  auto disabled = firstLineOf("/proc/sys/kernel/io_uring_disabled");
   bool allowed = disabled.empty() || disabled == "0";
   features.push_back({"io_uring", allowed ? "yes" : "no",
                       allowed ? "" : "kernel.io_uring_disabled is " + disabled});
@@ -76,7 +69,7 @@ std::vector<FeatureLine> machine() {
   features.push_back(since("epochs", system, 6, 16, "names are cached until they are recalled"));
   features.push_back(since("parallel_direct_writes", system, 6, 2, "several writers of one file"));
   features.push_back(since("mmap_of_direct_files", system, 6, 6, ""));
-  auto pages = firstLine("/proc/sys/fs/fuse/max_pages_limit");
+  auto pages = firstLineOf("/proc/sys/fs/fuse/max_pages_limit");
   features.push_back(
       {"max_pages_limit", "-", pages.empty() ? "256 (fixed before Linux 6.13)" : pages});
   return features;

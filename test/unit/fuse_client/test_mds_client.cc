@@ -30,7 +30,7 @@ struct World {
   bool losesReplies = false;  // executes, then cuts the connection instead of answering
   bool forgetsSessions = false;
   bool refusesCalls = false;  // "cannot answer now"
-  uint32_t executed = 0, resent = 0, sessions = 0, resumed = 0, ended = 0;
+  uint32_t refused = 0, executed = 0, resent = 0, sessions = 0, resumed = 0, ended = 0;
   std::vector<uint64_t> opensResumed;
   std::map<uint16_t, uint64_t> slots;  // last sequence
 
@@ -176,8 +176,12 @@ class FakeServer::SessionImpl final : public rpc::Session::Server {
     return kj::READY_NOW;
   }
   kj::Promise<void> getattr(GetattrContext context) override {
-    if (std::lock_guard lock(server_.world_.mutex); server_.world_.refusesCalls)
-      return KJ_EXCEPTION(OVERLOADED, "not now");
+    bool refuses = false;
+    server_.world_.change([&] {
+      refuses = server_.world_.refusesCalls;
+      server_.world_.refused += refuses;
+    });
+    if (refuses) return KJ_EXCEPTION(OVERLOADED, "not now");
     auto attributes = context.getResults().initNode().initAttributes();
     attributes.setInode(context.getParams().getInode());
     attributes.setMode(S_IFREG);
@@ -415,7 +419,7 @@ TEST_CASE("a server that cannot answer now is asked again", "[client]") {
   f.connect();
   Awaited<Node> node;
   f.client->getattr(InodeId{9}, node.answer());
-  std::this_thread::sleep_for(100ms);  // only to let it be refused; nothing depends on it
+  REQUIRE(f.world.await([&] { return f.world.refused > 0; }));
   CHECK(!node.there());
   f.world.change([&] { f.world.refusesCalls = false; });
   CHECK(node.error() == 0);

@@ -37,6 +37,13 @@ JournalOptions smallJournal() {
   return options;
 }
 
+JournalOptions soonFull() {
+  auto options = smallJournal();
+  options.store.mapBytes = 8 * kMiB;
+  options.store.reserveBytes = 2 * kMiB;
+  return options;
+}
+
 void formatStore(const std::string& directory) {
   auto store = LmdbStore::open(directory, {.mapBytes = 64 * kMiB, .create = true});
   auto txn = store->begin();
@@ -329,10 +336,7 @@ TEST_CASE("a full map answers ENOSPC to what grows, and recovers") {
   TempDir dir;
   formatStore(dir.path());
   auto io = kj::setupAsyncIo();
-  auto options = smallJournal();
-  options.store.mapBytes = 8 * kMiB;
-  options.store.reserveBytes = 2 * kMiB;
-  auto journal = Journal::open(dir.path(), options);
+  auto journal = Journal::open(dir.path(), soonFull());
   LmdbLog log(*journal);
   uint64_t last = fill(io.waitScope, log, 2000);
   requireUsableWhenFull(io.waitScope, *journal, log, last);
@@ -374,10 +378,7 @@ TEST_CASE("a request that was done is answered when it comes again to a full sto
   TempDir dir;
   formatStore(dir.path());
   auto io = kj::setupAsyncIo();
-  auto options = smallJournal();
-  options.store.mapBytes = 8 * kMiB;
-  options.store.reserveBytes = 2 * kMiB;
-  auto journal = Journal::open(dir.path(), options);
+  auto journal = Journal::open(dir.path(), soonFull());
   LmdbLog log(*journal);
   SessionId session{run(io.waitScope, log, OpenSessionOp{"client"}).value};
   auto request = makeDir(5000);
