@@ -5,8 +5,10 @@
 #include <prometheus/metric_family.h>
 
 #include <stdexcept>
+#include <utility>
 
 #include "trainfs/host_port.h"
+#include "trainfs/logging.h"
 
 namespace trainfs {
 
@@ -108,6 +110,14 @@ MetricsEndpoint::~MetricsEndpoint() = default;
 
 uint16_t MetricsEndpoint::port() const {
   return static_cast<uint16_t>(impl_->exposer.GetListeningPorts().front());
+}
+
+std::unique_ptr<MetricsEndpoint> serveMetrics(const std::string& at,
+                                              std::function<void(MetricsPage&)> fill) {
+  if (at.empty()) return nullptr;
+  auto endpoint = std::make_unique<MetricsEndpoint>(at, std::move(fill));
+  spdlog::info("metrics are at port {}", endpoint->port());
+  return endpoint;
 }
 
 std::string checkMetricsAddress(const std::string& at) {

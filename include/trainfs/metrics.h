@@ -44,6 +44,10 @@ class MetricsEndpoint {
   std::unique_ptr<Impl> impl_;
 };
 
+// What a daemon does with its option: nothing if it is empty.
+std::unique_ptr<MetricsEndpoint> serveMetrics(const std::string& at,
+                                              std::function<void(MetricsPage&)> fill);
+
 // For options: what is wrong with an address, or an empty string. Empty: no endpoint.
 std::string checkMetricsAddress(const std::string& at);
 

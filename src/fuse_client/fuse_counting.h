@@ -1,4 +1,5 @@
-// Which handler of the FUSE table a request began in, for the statistics.
+// What goes around every handler of the FUSE table: which one a request began in, for the
+// statistics, and that the handler has returned, for Request.
 #pragma once
 
 #include "fuse_client/fuse_ops.h"

@@ -92,14 +92,9 @@ void serve(ServerProcess& process, const Config& config, const HostPort& at, con
 
   LmdbLog log(journal);
   Server server(journal.store(), log, io.provider->getTimer(), kj::mv(listener), options);
-  std::unique_ptr<MetricsEndpoint> metrics;
-  if (!config.metricsListen.empty()) {
-    auto fill = [&](MetricsPage& page) {
-      fillMetrics(page, server.core().statistics, spaceOf(config.directory));
-    };
-    metrics = std::make_unique<MetricsEndpoint>(config.metricsListen, fill);
-    spdlog::info("metrics are at port {}", metrics->port());
-  }
+  auto metrics = serveMetrics(config.metricsListen, [&](MetricsPage& page) {
+    fillMetrics(page, server.core().statistics, spaceOf(config.directory));
+  });
   auto stop = process.asksToStop(io.unixEventPort);
   process.serving(fmt::format("serving {} on {}", targetName(target), options.address));
   stop.wait(io.waitScope);

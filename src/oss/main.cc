@@ -148,12 +148,8 @@ int serve(ServerProcess& process, const Config& config) {
     workers.push_back(
         std::make_unique<WorkerThread>(worker, ports.listeners[i].socket, osts, sessions, control));
   }
-  std::unique_ptr<MetricsEndpoint> metrics;
-  if (!config.metricsListen.empty()) {
-    auto fill = [&](MetricsPage& page) { fillMetrics(page, osts, workers); };
-    metrics = std::make_unique<MetricsEndpoint>(config.metricsListen, fill);
-    spdlog::info("metrics are at port {}", metrics->port());
-  }
+  auto metrics = serveMetrics(config.metricsListen,
+                              [&](MetricsPage& page) { fillMetrics(page, osts, workers); });
   auto stop = process.asksToStop(io.unixEventPort);
   process.serving(describe(osts, ports));
   bool asked = control.run(workers, kj::mv(stop)).wait(io.waitScope);
