@@ -323,8 +323,7 @@ void FileIo::punchNow(const InodePtr& inode, FileRange range, bool extend, Answe
     if (!inode->layout) return answer(Errno(EIO));
     if (range.offsetBytes < size) {
       FileRange inside{range.offsetBytes, std::min(range.lengthBytes, size - range.offsetBytes)};
-      extents = striping::split(inode->id, *inode->layout, inside).extents;
-      std::erase_if(extents, [&](auto& extent) { return !exists(*inode->layout, extent.object); });
+      extents = striping::existingRanges(inode->id, *inode->layout, inside);
     }
     inode->grownInOrder = false;
   }

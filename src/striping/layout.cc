@@ -206,4 +206,17 @@ std::vector<PlacedObject> objectsOf(InodeId inode, const Layout& layout, bool on
   return objects;
 }
 
+std::vector<ObjectExtent> existingRanges(InodeId inode, const Layout& layout, FileRange range) {
+  std::vector<ObjectExtent> ranges;
+  uint64_t rangeEnd = addSaturating(range.offsetBytes, range.lengthBytes);
+  for (auto& [object, chain, exists] : objectsOf(inode, layout, true)) {
+    uint64_t begin = objectSize(layout, object.component, object.stripe, range.offsetBytes);
+    uint64_t end = objectSize(layout, object.component, object.stripe, rangeEnd);
+    if (begin == end) continue;
+    ranges.push_back({object, chain, begin, end - begin,
+                      fileOffset(layout, object.component, object.stripe, begin)});
+  }
+  return ranges;
+}
+
 }  // namespace trainfs::striping

@@ -63,4 +63,9 @@ struct PlacedObject {
 };
 std::vector<PlacedObject> objectsOf(InodeId inode, const Layout& layout, bool onlyExisting);
 
+// A range of the file as one range of each object that is known to exist: however large it is, no
+// more than there are stripes. The bytes of a range that has several chunks do not lie side by side
+// in the file; fileOffsetBytes is that of the first.
+std::vector<ObjectExtent> existingRanges(InodeId inode, const Layout& layout, FileRange range);
+
 }  // namespace trainfs::striping

@@ -15,6 +15,8 @@
 
 namespace trainfs::striping {
 
+inline constexpr const char* kLayoutXattr = "trainfs.layout";
+
 // The longest line, 2,000 chains, is below 40 KiB; the whole must fit an xattr to be read or set.
 inline constexpr size_t kLayoutTextBytesMax = kXattrValueBytesMax;
 

@@ -202,6 +202,42 @@ TEST_CASE("split keeps its promises at the far end of a file and with the larges
   }
 }
 
+TEST_CASE("a range is one range of each object, with the bytes that split finds") {
+  SEEDED(random);
+  for (int round = 0; round < 300; round++) {
+    Layout layout = randomLayout(random, {});
+    INFO(formatLayout(layout));
+    for (auto& component : layout.components)
+      component.exists.assign(component.chains.size(), true);
+    uint64_t begin = random.between(0, 40 * kBlockBytes),
+             bytes = random.between(0, 40 * kBlockBytes);
+    std::map<ObjectId, std::pair<uint64_t, uint64_t>> expected;  // -> [begin, end)
+    for (auto& extent : split(kInode, layout, {begin, bytes}).extents) {
+      uint64_t end = extent.objectOffsetBytes + extent.lengthBytes;
+      auto [at, first] = expected.try_emplace(extent.object, extent.objectOffsetBytes, end);
+      if (first) continue;
+      REQUIRE(at->second.second == extent.objectOffsetBytes);
+      at->second.second = end;
+    }
+    auto ranges = existingRanges(kInode, layout, {begin, bytes});
+    REQUIRE(ranges.size() == expected.size());
+    for (auto& range : ranges) {
+      REQUIRE(expected.at(range.object).first == range.objectOffsetBytes);
+      REQUIRE(expected.at(range.object).second == range.objectOffsetBytes + range.lengthBytes);
+    }
+  }
+}
+
+TEST_CASE("a range of exabytes has no more object ranges than there are stripes") {
+  Layout layout;
+  layout.components.push_back(
+      {.stripeBytes = kBlockBytes, .stripeCount = 2, .chains = {{0}, {1}}, .exists = {true, true}});
+  auto ranges = existingRanges(kInode, layout, {1, kFileBytesMax - 1});
+  REQUIRE(ranges.size() == 2);
+  CHECK(ranges[0].objectOffsetBytes == 1);
+  CHECK(ranges[0].lengthBytes + ranges[1].lengthBytes == kFileBytesMax - 1);
+}
+
 TEST_CASE("a range that would end beyond 64 bits stops there") {
   Layout layout = defaultLayout();
   setChains(layout.components[0], {{0}});
