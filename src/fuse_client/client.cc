@@ -80,6 +80,7 @@ void Client::sessionOpened(SessionId session, uint32_t epoch, bool fresh, bool m
   if (fresh && !first) {
     coherence_.forbid();
     loseChanges();
+    if (!mayCache) invalidator_.invalidateAll([] {});
   }
   if (mayCache && !coherence_.mayCache()) {
     if (first)
