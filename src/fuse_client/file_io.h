@@ -53,6 +53,10 @@ class FileIo {
   // Tells the MDS what was written. One after another per inode, unless urgent.
   void report(InodePtr inode, Answer<Done> answer);
   void reportUrgently(InodePtr inode, Answer<Done> answer);
+  // Runs `next` with nothing else of this client under way on the inode, until it drops its pass,
+  // and with all that was written known to the MDS; or with the error of the report.
+  using Pass = OrderedAccess::Pass;
+  void exclusivelyReported(InodePtr inode, std::function<void(Status, Pass)> next);
 
   // Handles. The inode counts as open from the answer (or the call, for readers that need none) on.
   void open(InodePtr inode, bool writing, Answer<Done> answer);
@@ -63,8 +67,6 @@ class FileIo {
   void noteReplaced(InodeId inode);
 
  private:
-  using Pass = OrderedAccess::Pass;
-
   void readNow(const InodePtr& inode, uint64_t offset, std::span<std::byte> into, Pass pass,
                Answer<size_t> answer);
   void writeNow(const InodePtr& inode, uint64_t offset, std::span<const std::byte> data,

@@ -77,6 +77,12 @@ void FileIo::reportUrgently(InodePtr inode, Answer<Done> answer) {
   sendReport(inode, true, 0, MdsClient::Urgency::kUrgent, std::move(answer));
 }
 
+void FileIo::exclusivelyReported(InodePtr inode, std::function<void(Status, Pass)> next) {
+  inode->access->exclusive([=, this](Pass pass) {
+    report(inode, [next, pass](Status status) { next(status, pass); });
+  });
+}
+
 // What a sync has to cover. mutex held.
 FileIo::UnsyncedObjects FileIo::takeUnsynced(Inode& inode) {
   UnsyncedObjects objects;

@@ -7,6 +7,7 @@
 #include "fuse_client/fuse_ops.h"
 #include "fuse_client/fuse_request.h"
 #include "fuse_client/mount_attributes.h"
+#include "striping/layout_text.h"
 
 namespace trainfs::client {
 
@@ -65,8 +66,8 @@ void listxattr(fuse_req_t req, fuse_ino_t id, size_t size) {
 }
 
 // Runs a change of an xattr, and forgets what it may have changed besides: ctime, and for
-// trainfs.layout the layout.
-void change(const RequestPtr& request, InodeId id, Operation op) {
+// trainfs.layout the layout. Keeps `pass` until it is done.
+void change(const RequestPtr& request, InodeId id, Operation op, FileIo::Pass pass = nullptr) {
   auto& client = request->client();
   auto inode = client.inodes().obtain(id);
   auto touched = [&inodes = client.inodes(), inode] {
@@ -76,7 +77,7 @@ void change(const RequestPtr& request, InodeId id, Operation op) {
   };
   touched();
   request->execute(request->identity(), std::move(op),
-                   [request, inode, touched](Result<Outcome> outcome) {
+                   [request, inode, touched, pass](Result<Outcome> outcome) {
                      touched();
                      if (outcome && outcome->node)
                        request->client().inodes().takeChange(*inode, *outcome->node);
@@ -84,16 +85,30 @@ void change(const RequestPtr& request, InodeId id, Operation op) {
                    });
 }
 
+// A file's layout can be set while it has no data, and what was written here the MDS may not know
+// yet. The objects of a layout that is replaced are destroyed.
+void changeLayout(const RequestPtr& request, InodeId id, SetXattrOp op) {
+  auto& client = request->client();
+  auto inode = client.inodes().obtain(id);
+  client.files().exclusivelyReported(
+      inode, [request, id, op = std::move(op)](Status reported, FileIo::Pass pass) {
+        if (!reported) return request->error(reported.error().code());
+        change(request, id, op, std::move(pass));
+      });
+}
+
 void setxattr(fuse_req_t req, fuse_ino_t id, const char* name, const char* value, size_t size,
               int flags) {
   auto request = Request::begin(req);
   if (isSystem(name)) return request->error(EOPNOTSUPP);
-  change(request, inodeOf(req, id),
-         SetXattrOp{.inode = inodeOf(req, id),
-                    .name = name,
-                    .value = std::string(value, size),
-                    .create = (flags & XATTR_CREATE) != 0,
-                    .replace = (flags & XATTR_REPLACE) != 0});
+  auto inode = inodeOf(req, id);
+  SetXattrOp op{.inode = inode,
+                .name = name,
+                .value = std::string(value, size),
+                .create = (flags & XATTR_CREATE) != 0,
+                .replace = (flags & XATTR_REPLACE) != 0};
+  if (op.name == striping::kLayoutXattr) return changeLayout(request, inode, std::move(op));
+  change(request, inode, std::move(op));
 }
 
 void removexattr(fuse_req_t req, fuse_ino_t id, const char* name) {

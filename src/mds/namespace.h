@@ -8,6 +8,7 @@
 
 #include "mds/command.h"
 #include "mds/store.h"
+#include "striping/layout_text.h"
 #include "trainfs/result.h"
 #include "trainfs/types.h"
 
@@ -42,7 +43,7 @@ Result<DirPage> readdir(const View& view, InodeId dir, uint64_t cookie, uint32_t
 Result<std::string> readlink(const View& view, InodeId inode);  // EINVAL: not a symlink
 // The layout in text form (striping/layout_text.h) is read and set as this attribute; listxattr
 // does not show it. No other name may begin with "trainfs.". ENODATA: no such attribute.
-inline constexpr std::string_view kLayoutXattr = "trainfs.layout";
+using striping::kLayoutXattr;
 inline constexpr std::string_view kOwnXattrPrefix = "trainfs.";
 Result<std::string> getxattr(const View& view, InodeId inode, std::string_view name);
 Result<std::vector<std::string>> listxattr(const View& view, InodeId inode);
