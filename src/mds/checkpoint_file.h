@@ -24,8 +24,8 @@ class CheckpointFile {
   CheckpointFile(const CheckpointFile&) = delete;
   CheckpointFile& operator=(const CheckpointFile&) = delete;
 
-  // The last one that was saved, durable now; nothing: there has been none. Throws kj::Exception when the file
-  // is damaged, or of a newer version.
+  // The last one that was saved, durable now; nothing: there has been none. Throws kj::Exception
+  // when the file is damaged, or of a newer version.
   std::optional<Checkpoint> load();
   // Durable when it returns. Throws kj::Exception when the disk refuses.
   void save(const Checkpoint& checkpoint);

@@ -16,8 +16,8 @@ class Choices {
   Time now();
   InodeId newInode();
 
-  // The layout of a new file. Where no OST has room, or it is not known yet which ones serve, the file is
-  // created without chains; its first write asks again, and waits or gets the ENOSPC.
+  // The layout of a new file. Where no OST has room, or it is not known yet which ones serve, the
+  // file is created without chains; its first write asks again, and waits or gets the ENOSPC.
   Result<Layout> place(const Layout& layout);
   Result<std::vector<ChainId>> chains(const Component& component);
 

@@ -60,9 +60,9 @@ class OstTable {
   uint64_t version() const { return version_; }
   ClusterMap map() const;
   std::vector<striping::OstSpace> space() const;
-  // Placement should wait for changed() and look again: no OST serves, or one that this server's former run
-  // knew has not come back yet and still may within a lease term. Without waiting, files made right after a
-  // restart would crowd onto the first OST that is back, or be told ENOSPC.
+  // Placement should wait for changed() and look again: no OST serves, or one that this server's
+  // former run knew has not come back yet and still may within a lease term. Without waiting, files
+  // made right after a restart would crowd onto the first OST that is back, or be told ENOSPC.
   bool settling() const;
 
   // After every new map version.

@@ -59,8 +59,9 @@ kj::Promise<ChangeReply> Operations::execute(std::shared_ptr<Session> session,
   co_return reply;
 }
 
-// What prepare() refuses may have been done before, when there was nothing to refuse, and the answer
-// was lost: then the slot knows it, in every snapshot that has what was done. apply() gives the answer.
+// What prepare() refuses may have been done before, when there was nothing to refuse, and the
+// answer was lost: then the slot knows it, in every snapshot that has what was done. apply() gives
+// the answer.
 bool Operations::isRepeated(const ChangeRequest& request, const Session& session) {
   Command command{.session = session.id, .slot = request.slot, .sequence = request.sequence};
   return mds::isRepeated(command, *parts_.store.snapshot());
@@ -280,7 +281,8 @@ kj::Promise<Status> Operations::release(std::shared_ptr<Session> session, InodeI
 
 kj::Promise<Result<Node>> Operations::instantiate(std::shared_ptr<Session> session, InodeId inode,
                                                   uint8_t component) {
-  // A pause for the writer instead of an error or a lopsided file; ends with the client's connection.
+  // A pause for the writer instead of an error or a lopsided file; ends with the client's
+  // connection.
   while (parts_.osts.settling()) co_await parts_.osts.changed();
   auto node = loadNode(*parts_.store.snapshot(), inode);
   if (!node) co_return node.error();
