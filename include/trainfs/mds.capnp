@@ -45,6 +45,9 @@ struct SessionRequest {
   # resume: every file that this client has open. A file counts as open for writing until the report that says
   # otherwise is answered.
   readOnly @6 :Bool;
+  resumption @7 :UInt64;
+  # Grows with each attempt of this client, so that one that was long on its way cannot take the session back to a
+  # connection that the client has left. 0: not counted.
 }
 
 struct OpenFile {

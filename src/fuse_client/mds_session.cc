@@ -148,6 +148,7 @@ kj::Promise<void> MdsSession::openSession(Connection& connection) {
     request.setCallback(kj::heap<Callback>(*this, lastWord));
     request.setResumeId(sessionId_);
     request.setResumeEpoch(epoch_);
+    request.setResumption(++resumptions_);
     request.setReadOnly(options_.readOnly);
     auto opens = events_.openFiles();
     encodeOpens(opens, request.initOpens(opens.size()));

@@ -70,6 +70,7 @@ class MdsSession final : private kj::TaskSet::ErrorHandler {
   MdsSlots slots_;
   uint64_t sessionId_ = 0;  // 0: none yet
   uint32_t epoch_ = 0;
+  uint64_t resumptions_ = 0;  // asked for
   uint64_t incarnation_ = 0;  // counts sessions, not connections
   kj::Duration term_ = 10 * kj::SECONDS;
   uint32_t mutations_ = 0;                     // submitted, not answered

@@ -54,11 +54,11 @@ struct RenameOp {
   std::vector<std::pair<InodeId, SessionId>> holders;
 };
 
-// From setxattr/removexattr of trainfs.layout, which is not stored as an xattr; `layout` is parsed and, for a file, placed by the
-// leader.
+// From setxattr/removexattr of trainfs.layout, which is not stored as an xattr; `layout` is parsed
+// and, for a file, placed by the leader.
 struct SetLayoutOp {
   InodeId inode;
-  Layout layout;  // no components: remove a directory's default layout
+  Layout layout;                         // no components: remove a directory's default layout
   bool create = false, replace = false;  // XATTR_CREATE, XATTR_REPLACE
 };
 
@@ -81,8 +81,10 @@ struct ReleaseOp {
 struct OpenSessionOp {
   std::string clientName;
 };
-// Ends a session (by its own will, or evicted: the caller has fenced it and glimpsed its files
-// first): its slots, marks and orphan holds go.
+// Ends a session (by its own will, or evicted: the caller has fenced it, and has marked the files
+// that it was writing first): it and its slots go, its marks and orphan holds as far as
+// kHoldsEndedAtOnce. If there are more, the same command once more takes the next.
+inline constexpr size_t kHoldsEndedAtOnce = 256;
 struct EndSessionOp {
   SessionId session;
 };
@@ -118,7 +120,9 @@ struct Outcome {
   int error = 0;  // errno
   InodeId inode;  // the inode concerned (created, found, changed); kNoInode: none or gone
   bool existed = false;
-  uint64_t value = 0;  // OpenSession: the new session's id; RegisterOst: the chain's version
+  // OpenSession: the new session's id; EndSession: 1, it still holds something; RegisterOst: the
+  // chain's version
+  uint64_t value = 0;
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 

@@ -19,13 +19,17 @@ Core::Core(Store& store, Log& log, kj::Timer& timer, ServerOptions given)
       glimpse(osts, timer_, options),
       recovery(store_, commands, glimpse, timer_, options),
       reaper(store_, commands, osts, timer_, options),
+      ended(store_, commands, reaper, timer_, options),
       tasks_(kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this))),
-      service({store_, commands, osts, sessions, recovery, reaper, timer_, options, *tasks_}),
-      operations({store_, log, choices, osts, commands, sessions, names, glimpse, recovery, reaper}) {
+      service(
+          {store_, commands, osts, sessions, recovery, reaper, ended, timer_, options, *tasks_}),
+      operations(
+          {store_, log, choices, osts, commands, sessions, names, glimpse, recovery, reaper}) {
   osts.onChange([this] { service.pushMap(); });
   tasks_->add(service.run());
   tasks_->add(recovery.run());
   tasks_->add(reaper.run());
+  tasks_->add(ended.run());
 }
 
 void Core::requireServing() const {

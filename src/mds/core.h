@@ -8,6 +8,7 @@
 
 #include "mds/choices.h"
 #include "mds/cluster_map.h"
+#include "mds/ended_sessions.h"
 #include "mds/glimpse.h"
 #include "mds/names_in_flight.h"
 #include "mds/operations.h"
@@ -53,6 +54,7 @@ class Core final : private kj::TaskSet::ErrorHandler {
   Glimpse glimpse;
   SizeRecovery recovery;
   Reaper reaper;
+  EndedSessions ended;
 
  private:
   void taskFailed(kj::Exception&& exception) override;

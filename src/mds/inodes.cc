@@ -87,9 +87,9 @@ void unrelate(Txn& txn, Relation relation, SessionId session, InodeId inode) {
   txn.erase(byInodeKey(relation, inode, session));
 }
 
-std::vector<InodeId> inodesOf(const View& view, Relation relation, SessionId session) {
+std::vector<InodeId> inodesOf(const View& view, Relation relation, SessionId session, size_t most) {
   std::vector<InodeId> inodes;
-  for (const auto& key : keysOf(view, bySessionPrefix(relation, session)))
+  for (const auto& key : keysOf(view, bySessionPrefix(relation, session), most))
     inodes.push_back({relatedId(key)});
   return inodes;
 }
@@ -119,9 +119,10 @@ void putGarbage(Txn& txn, InodeId inode, const Layout& layout) {
   txn.put(garbageKey(inode, layout.generation), striping::encodeLayout(layout));
 }
 
-std::vector<std::string> keysOf(const View& view, std::string_view prefix) {
+std::vector<std::string> keysOf(const View& view, std::string_view prefix, size_t most) {
   std::vector<std::string> keys;
   view.scan(prefix, prefix, [&](std::string_view key, std::string_view) {
+    if (keys.size() == most) return false;
     keys.emplace_back(key);
     return true;
   });

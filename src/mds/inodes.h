@@ -2,6 +2,7 @@
 // holder go. Used by the operations inside one transaction; the writer's thread.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -37,7 +38,8 @@ bool dropLink(Txn& txn, InodeRecord record, const Holders& holders, Time now);
 bool related(const View& view, Relation relation, SessionId session, InodeId inode);
 void relate(Txn& txn, Relation relation, SessionId session, InodeId inode);
 void unrelate(Txn& txn, Relation relation, SessionId session, InodeId inode);
-std::vector<InodeId> inodesOf(const View& view, Relation relation, SessionId session);
+std::vector<InodeId> inodesOf(const View& view, Relation relation, SessionId session,
+                              size_t most = SIZE_MAX);
 std::vector<SessionId> sessionsOf(const View& view, Relation relation, InodeId inode);
 
 // The session has no handle of the inode any more: its write mark and its hold go, and the inode
@@ -48,6 +50,6 @@ void releaseHold(Txn& txn, SessionId session, InodeId inode);
 void putGarbage(Txn& txn, InodeId inode, const Layout& layout);
 
 // Keys that start with `prefix`.
-std::vector<std::string> keysOf(const View& view, std::string_view prefix);
+std::vector<std::string> keysOf(const View& view, std::string_view prefix, size_t most = SIZE_MAX);
 
 }  // namespace trainfs::mds

@@ -106,6 +106,9 @@ std::string_view xattrName(std::string_view key) {
   return key.substr(9);
 }
 
+std::string allSessionsPrefix(Relation relation) {
+  return {static_cast<char>(relation), 's'};
+}
 std::string bySessionPrefix(Relation relation, SessionId session) {
   return relationPrefix(relation, 's', session.value);
 }
@@ -122,8 +125,15 @@ std::string byInodeKey(Relation relation, InodeId inode, SessionId session) {
   appendBigEndian(key, session.value);
   return key;
 }
-uint64_t relatedId(std::string_view key) {
+static void requireRelation(std::string_view key) {
   KJ_REQUIRE(key.size() == 2 + 8 + 8, "orphan or write mark with a damaged key", key.size());
+}
+uint64_t relatingId(std::string_view key) {
+  requireRelation(key);
+  return readBigEndian(key.substr(2, 8));
+}
+uint64_t relatedId(std::string_view key) {
+  requireRelation(key);
   return readBigEndian(key.substr(10));
 }
 

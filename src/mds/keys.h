@@ -76,11 +76,13 @@ std::string_view xattrName(std::string_view key);
 
 enum class Relation : char { kOrphan = 'O', kWriter = 'W' };
 
+std::string allSessionsPrefix(Relation relation);
 std::string bySessionPrefix(Relation relation, SessionId session);
 std::string bySessionKey(Relation relation, SessionId session, InodeId inode);
 std::string byInodePrefix(Relation relation, InodeId inode);
 std::string byInodeKey(Relation relation, InodeId inode, SessionId session);
-uint64_t relatedId(std::string_view key);  // the last number in either form
+uint64_t relatingId(std::string_view key);  // the first number in either form
+uint64_t relatedId(std::string_view key);   // the last one
 
 // ---- sessions, garbage, configuration ----
 

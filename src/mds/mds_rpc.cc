@@ -113,8 +113,9 @@ kj::Promise<void> MdsRpc::runOpenSession(OpenSessionContext context) {
   } else if (request.getOpens().size() > kOpensPerSessionMax) {
     opened = {.error = EINVAL, .message = "too many open files"};
   } else if (request.getResumeId() != 0) {
-    opened = co_await core_->service.resume({request.getResumeId()}, request.getResumeEpoch(),
-                                            decodeOpens(request.getOpens()), request.getCallback());
+    opened = co_await core_->service.resume(
+        {{request.getResumeId()}, request.getResumeEpoch(), request.getResumption()},
+        decodeOpens(request.getOpens()), request.getCallback());
   } else {
     opened = co_await core_->service.open(std::string(text(request.getClientName())),
                                           decodeOpens(request.getOpens()), request.getCallback());

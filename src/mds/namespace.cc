@@ -119,6 +119,23 @@ std::vector<SessionRecord> sessions(const View& view) {
   return all;
 }
 
+std::optional<SessionId> endedWithHolds(const View& view) {
+  for (auto relation : {Relation::kOrphan, Relation::kWriter}) {
+    std::optional<SessionId> holder;
+    auto see = [&](std::string_view key, std::string_view) {
+      holder = SessionId{relatingId(key)};
+      return false;
+    };
+    for (SessionId next{1};; next.value = holder->value + 1) {
+      holder.reset();
+      view.scan(bySessionPrefix(relation, next), allSessionsPrefix(relation), see);
+      if (!holder) break;
+      if (!view.get(sessionKey(*holder))) return holder;
+    }
+  }
+  return std::nullopt;
+}
+
 std::vector<InodeId> writtenBy(const View& view, SessionId session) {
   return inodesOf(view, Relation::kWriter, session);
 }

@@ -1,6 +1,7 @@
 // Reading the name space: what the RPC threads ask of a snapshot. Writing it is apply()'s alone.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -61,6 +62,10 @@ struct SessionRecord {
   std::string clientName;
 };
 std::vector<SessionRecord> sessions(const View& view);
+
+// One that has ended and of which there are still marks or holds. Looks at each session, not at all
+// that they have.
+std::optional<SessionId> endedWithHolds(const View& view);
 
 // Files that the session has marked as being written.
 std::vector<InodeId> writtenBy(const View& view, SessionId session);

@@ -1,5 +1,7 @@
 #include "mds/own_commands.h"
 
+#include <algorithm>
+
 namespace trainfs::mds {
 
 kj::Promise<Outcome> OwnCommands::run(Operation op, SessionId session) {
@@ -11,6 +13,15 @@ kj::Promise<Outcome> OwnCommands::run(Operation op, SessionId session) {
       if (e.getType() != kj::Exception::Type::OVERLOADED) throw;
     }
     co_await timer_.afterDelay(retryDelay_);
+  }
+}
+
+kj::Promise<void> OwnCommands::runAll(std::vector<Operation> ops, SessionId session) {
+  for (size_t begin = 0; begin < ops.size(); begin += kOwnCommandsAtOnce) {
+    size_t count = std::min(kOwnCommandsAtOnce, ops.size() - begin);
+    auto outcomes = kj::heapArrayBuilder<kj::Promise<Outcome>>(count);
+    for (size_t i = 0; i < count; ++i) outcomes.add(run(std::move(ops[begin + i]), session));
+    co_await kj::joinPromises(outcomes.finish());
   }
 }
 

@@ -14,12 +14,16 @@ namespace trainfs::mds {
 // the OSTs (see SizeRecovery).
 inline constexpr SessionId kMdsItself{0};
 
+inline constexpr size_t kOwnCommandsAtOnce = 256;
+
 class OwnCommands {
  public:
   OwnCommands(Log& log, Choices& choices, kj::Timer& timer, const ServerOptions& options)
       : log_(log), choices_(choices), timer_(timer), retryDelay_(options.retryDelay) {}
 
   kj::Promise<Outcome> run(Operation op, SessionId session = kMdsItself);
+  // All of them, kOwnCommandsAtOnce at a time. The outcomes do not matter.
+  kj::Promise<void> runAll(std::vector<Operation> ops, SessionId session = kMdsItself);
 
  private:
   Log& log_;

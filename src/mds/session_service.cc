@@ -1,6 +1,7 @@
 #include "mds/session_service.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "mds/wire.h"
 #include "trainfs/logging.h"
@@ -96,14 +97,20 @@ kj::Promise<OpenedSession> SessionService::admit(kj::Own<Newcomer> newcomer, std
 
 // Never waits for a newcomer: a newcomer may be waiting for it. Not being told mayCache is a
 // recall, and the list of open files its answer.
-kj::Promise<OpenedSession> SessionService::resume(SessionId id, uint32_t epoch,
+kj::Promise<OpenedSession> SessionService::resume(Resumption resumption,
                                                   std::vector<OpenedFile> opens,
                                                   rpc::ClientCallback::Client callback) {
-  if (!valid(id, epoch)) {
-    spdlog::info("session {} wanted to resume but has ended", id.value);
+  if (!valid(resumption.id, resumption.epoch)) {
+    spdlog::info("session {} wanted to resume but has ended", resumption.id.value);
     co_return refuse(ESTALE, "the session has ended: it was silent too long, or was evicted");
   }
-  auto session = parts_.sessions.find(id);
+  auto session = parts_.sessions.find(resumption.id);
+  // One that was long on its way, over a connection that the client has given up: its list of open
+  // files is old, and the client is elsewhere.
+  if (resumption.number != 0 && resumption.number <= session->lastResumption)
+    kj::throwFatalException(KJ_EXCEPTION(DISCONNECTED, "the client has resumed again since",
+                                         resumption.number, session->lastResumption));
+  session->lastResumption = resumption.number;
   auto attachment = attach(*session, kj::mv(callback));
   session->mayCache = parts_.sessions.size() == 1 && newcomers_ == 0;
   parts_.sessions.known(*session, opens);
@@ -112,26 +119,41 @@ kj::Promise<OpenedSession> SessionService::resume(SessionId id, uint32_t epoch,
   co_return OpenedSession{.session = session, .attachment = attachment};
 }
 
-// Brings the store in line with what the client says it has open.
+// Brings the store in line with what the client says it has open. Goes on when nobody waits for it
+// any more, and before the next one begins: that one looks into the store for what this one does.
 kj::Promise<void> SessionService::reconcile(std::shared_ptr<Session> session) {
-  std::vector<InodeId> abandoned, unmarked, written, dropped;
+  while (session->reconciling) co_await parts_.sessions.changed();
+  session->reconciling = true;
+  auto reconciled = reconcileNow(session)
+                        .attach(kj::defer([this, session] {
+                          session->reconciling = false;
+                          parts_.sessions.notify();
+                        }))
+                        .fork();
+  parts_.tasks.add(reconciled.addBranch().catch_([](kj::Exception&&) {}));
+  co_await reconciled.addBranch();
+}
+
+kj::Promise<void> SessionService::reconcileNow(std::shared_ptr<Session> session) {
+  std::vector<InodeId> written, dropped;
+  std::vector<Operation> changes;
   {
     auto view = parts_.store.snapshot();
     written = writtenBy(*view, session->id);
     dropped = orphansOf(*view, session->id);
   }
+  std::unordered_set<InodeId> marked(written.begin(), written.end());
+  for (auto [inode, writing] : session->opens)
+    if (writing && !marked.contains(inode)) changes.push_back(OpenWriteOp{inode});
   auto isOpen = [&](InodeId inode) { return session->opens.contains(inode); };
   std::erase_if(dropped, isOpen);
-  for (auto [inode, writing] : session->opens)
-    if (writing && std::find(written.begin(), written.end(), inode) == written.end())
-      unmarked.push_back(inode);
   std::erase_if(written, isOpen);
+  dropped.insert(dropped.end(), written.begin(), written.end());
+  for (auto inode : dropped) changes.push_back(ReleaseOp{inode});
 
   // Files it wrote and lost without a report: their sizes are open.
-  co_await parts_.recovery.takeOver(written);
-  dropped.insert(dropped.end(), written.begin(), written.end());
-  for (auto inode : unmarked) co_await parts_.commands.run(OpenWriteOp{inode}, session->id);
-  for (auto inode : dropped) co_await parts_.commands.run(ReleaseOp{inode}, session->id);
+  co_await parts_.recovery.takeOver(std::move(written));
+  co_await parts_.commands.runAll(std::move(changes), session->id);
   if (!dropped.empty()) parts_.reaper.kick();
 }
 
@@ -247,6 +269,7 @@ kj::Promise<void> SessionService::finish(std::shared_ptr<Session> session, bool 
   co_await parts_.recovery.takeOver(session->id);
   co_await parts_.commands.run(EndSessionOp{session->id});
   parts_.sessions.erase(session->id);
+  parts_.ended.kick();
   parts_.reaper.kick();
   giveCachesToLast();
 }

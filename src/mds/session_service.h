@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "mds/ended_sessions.h"
 #include "mds/fence.h"
 #include "mds/own_commands.h"
 #include "mds/reaper.h"
@@ -33,6 +34,7 @@ class SessionService {
     SessionTable& sessions;
     SizeRecovery& recovery;
     Reaper& reaper;
+    EndedSessions& ended;
     kj::Timer& timer;
     const ServerOptions& options;
     kj::TaskSet& tasks;  // for what nobody waits for; outlived by all parts
@@ -43,7 +45,13 @@ class SessionService {
   // promise may be dropped.
   kj::Promise<OpenedSession> open(std::string clientName, std::vector<OpenedFile> opens,
                                   rpc::ClientCallback::Client callback);
-  kj::Promise<OpenedSession> resume(SessionId id, uint32_t epoch, std::vector<OpenedFile> opens,
+  struct Resumption {
+    SessionId id;
+    uint32_t epoch = 0;
+    uint64_t number = 0;  // the client counts them; 0: it does not
+  };
+  // Throws kj::Exception of type DISCONNECTED when a later one has come before it.
+  kj::Promise<OpenedSession> resume(Resumption resumption, std::vector<OpenedFile> opens,
                                     rpc::ClientCallback::Client callback);
 
   bool renew(Session& session);
@@ -72,6 +80,7 @@ class SessionService {
   kj::Promise<void> finish(std::shared_ptr<Session> session, bool fenced);
   kj::Promise<void> insistOnFinish(std::shared_ptr<Session> session, bool fenced);
   kj::Promise<void> reconcile(std::shared_ptr<Session> session);
+  kj::Promise<void> reconcileNow(std::shared_ptr<Session> session);
   kj::Promise<void> pushMapTo(std::shared_ptr<Session> session);
   uint64_t attach(Session& session, rpc::ClientCallback::Client callback);
   void giveCachesToLast();

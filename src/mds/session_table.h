@@ -40,6 +40,8 @@ struct Session {
   // The client's present connection; grows with each, so that the end of an older one is told
   // apart.
   uint64_t attachment = 0;
+  uint64_t lastResumption = 0;  // the client's number of it, in this run of the server
+  bool reconciling = false;     // the store with what it says it has open
   kj::Maybe<rpc::ClientCallback::Client> callback;  // there while connected
 
   uint32_t requestsInFlight = 0;

@@ -21,9 +21,9 @@ kj::Promise<void> SizeRecovery::takeOver(SessionId session) {
 
 kj::Promise<void> SizeRecovery::takeOver(std::vector<InodeId> files) {
   if (files.empty()) co_return;
-  auto marks = kj::heapArrayBuilder<kj::Promise<Outcome>>(files.size());
-  for (auto inode : files) marks.add(commands_.run(OpenWriteOp{inode}));
-  co_await kj::joinPromises(marks.finish());
+  std::vector<Operation> marks;
+  for (auto inode : files) marks.push_back(OpenWriteOp{inode});
+  co_await commands_.runAll(std::move(marks));
   pending_ = true;  // only now: run() may have looked before the marks were there
   work_.notify();
 }

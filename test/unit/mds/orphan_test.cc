@@ -1,4 +1,5 @@
 #include "fixture.h"
+#include "store_check.h"
 
 namespace trainfs::mds {
 
@@ -49,6 +50,47 @@ TEMPLATE_TEST_CASE("the end of a session lets its orphans go", "[mds]", MemStore
   CHECK(!fs.exists(ours));
   CHECK(garbage(*fs.view(), 1).size() == 1);
   CHECK(garbage(*fs.view(), 10).size() == 2);
+}
+
+TEMPLATE_TEST_CASE("a session that holds very much ends in bounded steps, and at once for good",
+                   "[mds]", MemStore, LmdbStore) {
+  constexpr size_t kFiles = 2 * kHoldsEndedAtOnce + 10;
+  Fixture<TestType> fs;
+  auto before = fs.content();
+  auto one = fs.session(), two = fs.session();
+  for (size_t i = 0; i < kFiles; ++i) {
+    auto file = fs.make(kRootInode, "f", S_IFIFO | 0600);
+    REQUIRE(fs.error(UnlinkOp{kRootInode, "f", {{file, one}}}) == 0);
+  }
+  auto shared = fs.file(kRootInode, "shared");
+  REQUIRE(fs.error(OpenWriteOp{shared}, one) == 0);
+  CHECK(!endedWithHolds(*fs.view()));
+
+  CHECK(fs.run(EndSessionOp{one}) == Outcome{.value = 1});
+  CHECK(orphansOf(*fs.view(), one).size() == kFiles + 1 - kHoldsEndedAtOnce);
+  CHECK(endedWithHolds(*fs.view()) == one);
+  REQUIRE(sessions(*fs.view()).size() == 1);
+  CHECK(fs.error(OpenWriteOp{shared}, one) == ESTALE);
+  REQUIRE(fs.error(UnlinkOp{kRootInode, "shared", {{shared, one}, {shared, two}}}) == 0);
+
+  CHECK(fs.run(EndSessionOp{one}) == Outcome{.value = 1});
+  CHECK(fs.run(EndSessionOp{one}) == Outcome{.value = 0});
+  CHECK(!endedWithHolds(*fs.view()));
+  CHECK(orphansOf(*fs.view(), two) == std::vector{shared});
+  CHECK(problemsOf(*fs.view()) == std::vector<std::string>{});
+  REQUIRE(fs.error(EndSessionOp{two}) == 0);
+  REQUIRE(fs.error(ReapedOp{shared, 1}) == 0);
+  CHECK(fs.content().size() == before.size());
+}
+
+TEMPLATE_TEST_CASE("the marks of the MDS itself end with no session", "[mds]", MemStore,
+                   LmdbStore) {
+  Fixture<TestType> fs;
+  auto file = fs.file(kRootInode, "file");
+  REQUIRE(fs.error(OpenWriteOp{file}) == 0);
+  CHECK(!endedWithHolds(*fs.view()));
+  CHECK(fs.run(EndSessionOp{}) == Outcome{});
+  CHECK(writtenBy(*fs.view(), {}) == std::vector{file});
 }
 
 TEMPLATE_TEST_CASE("an open directory lives on when removed, and nothing can be made in it",

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "lib/mem_store.h"
 #include "mds.capnp.h"
 #include "mds/lmdb_log.h"
 #include "mds/server.h"
-#include "lib/mem_store.h"
 
 namespace trainfs::mds::test {
 
@@ -111,6 +111,7 @@ class Client {
   int error = 0;
   std::string message;
   uint64_t mapVersion = 0;
+  uint64_t resumptions = 0;  // asked for
 
  private:
   uint64_t sequence_ = 0;
@@ -152,6 +153,8 @@ class Fixture {
   void until(const std::function<bool()>& condition);
   // Runs the loop until nothing moves any more.
   void settle();
+  // What was given to the log before is answered.
+  void passThroughLog();
 
   kj::AsyncIoContext io = kj::setupAsyncIo();
   kj::TimerImpl timer{kj::origin<kj::TimePoint>() + 1000 * kj::SECONDS};

@@ -1,6 +1,10 @@
+#include <sys/stat.h>
+
 #include <catch2/catch_test_macros.hpp>
 
 #include "fixture.h"
+#include "mds/state_machine.h"
+#include "unit/mds/store_check.h"
 
 using namespace trainfs;
 using namespace trainfs::mds;
@@ -48,6 +52,49 @@ TEST_CASE("after a restart a client that never comes back loses its orphans") {
     fixture.advance(1 * kj::SECONDS);
   }
   fixture.until([&] { return !loadNode(*fixture.store.snapshot(), file).ok(); });
+  CHECK(b.renew());
+}
+
+TEST_CASE("a session with very many orphans ends in steps, over a restart, and never comes back") {
+  constexpr uint64_t kOrphans = 50'000;
+  Fixture fixture;
+  Client a(fixture, "a"), b(fixture, "b");
+  a.open();
+  b.open();
+  a.disconnect();
+  fixture.stop();
+  auto first = nextInode(*fixture.store.snapshot());
+  {
+    auto txn = fixture.store.begin();
+    for (uint64_t i = 0; i < kOrphans; ++i) {
+      InodeId inode{first.value + i};
+      CreateOp create{.parent = kRootInode, .name = "f", .mode = S_IFIFO | 0600, .newInode = inode};
+      REQUIRE(apply({.now = {5, 0}, .op = create}, *txn).error == 0);
+      UnlinkOp unlink{.parent = kRootInode, .name = "f", .holders = {{inode, {a.id}}}};
+      REQUIRE(apply({.now = {6, 0}, .op = unlink}, *txn).error == 0);
+    }
+    txn->commit();
+  }
+  fixture.start();
+  b.resume({});
+  REQUIRE(b.error == 0);
+  auto left = [&] { return orphansOf(*fixture.store.snapshot(), {a.id}).size(); };
+  for (int second = 0; sessions(*fixture.store.snapshot()).size() == 2; ++second) {
+    REQUIRE(second < 70);
+    CHECK(left() == kOrphans);
+    REQUIRE(b.renew());
+    fixture.advance(1 * kj::SECONDS);
+  }
+  CHECK(left() > kOrphans / 2);
+  b.create("goes on beside it");
+
+  fixture.restart();
+  b.resume({});
+  a.resume({});
+  CHECK(a.error == ESTALE);
+  fixture.until([&] { return left() == 0; });
+  CHECK(!loadNode(*fixture.store.snapshot(), first).ok());
+  CHECK(problemsOf(*fixture.store.snapshot()) == std::vector<std::string>{});
   CHECK(b.renew());
 }
 

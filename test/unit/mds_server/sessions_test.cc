@@ -218,13 +218,33 @@ TEST_CASE("connections beyond the limit are closed") {
   CHECK(a.renew());
 }
 
-TEST_CASE("a client whose older connection took the session over again learns it by its renewal") {
+TEST_CASE("a resumption that was long on its way does not take the session over") {
+  Fixture fixture;
+  Client client(fixture, "a");
+  client.open();
+  auto file = client.create("f", /*writing=*/true);
+  client.resume({{file, true}});
+  REQUIRE(client.error == 0);
+  auto latest = std::move(client.connection);
+  client.resumptions -= 2;  // begun before that one
+  CHECK(throws([&] { client.resume({}); }));
+  fixture.settle();
+  CHECK(client.renew());
+  CHECK(writersOf(*fixture.store.snapshot(), file) == std::vector<SessionId>{{client.id}});
+  // The next one is none.
+  client.resumptions += 2;
+  client.resume({});
+  CHECK(client.error == 0);
+  CHECK(client.renew());
+}
+
+TEST_CASE("over a connection that its session has left, a client learns it by its renewal") {
   Fixture fixture;
   Client client(fixture, "a");
   client.open();
   auto connection = std::move(client.connection);
   auto session = KJ_ASSERT_NONNULL(client.session);
-  client.resume({});  // stands for a resumption that was long on its way over the older connection
+  client.resume({});
   auto renewal = session.renewRequest().send();
   auto failure = kj::runCatchingExceptions([&] { renewal.wait(fixture.io.waitScope); });
   CHECK(KJ_ASSERT_NONNULL(failure).getType() == kj::Exception::Type::DISCONNECTED);
