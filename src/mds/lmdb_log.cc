@@ -51,26 +51,21 @@ LmdbLog::~LmdbLog() {
 }
 
 kj::Promise<Outcome> LmdbLog::append(Command command) {
-  if (waiting_.size() >= kLogWaitingMax)
-    return KJ_EXCEPTION(OVERLOADED, "too many commands wait for the log", waiting_.size());
-  std::string bytes = journal_ != nullptr ? encodeCommand(command) : "";
+  auto bytes = encodeCommand(command);
   if (bytes.size() > kCommandBytesMax)
     return KJ_EXCEPTION(FAILED, "a command too long for the log", bytes.size());
+  if (waiting_.size() >= kLogWaitingMax || waitingBytes_ + bytes.size() > kLogWaitingBytesMax)
+    return KJ_EXCEPTION(OVERLOADED, "too many commands wait for the log", waiting_.size(),
+                        waitingBytes_);
   auto answer = kj::newPromiseAndFulfiller<Outcome>();
   waiting_.push_back(kj::mv(answer.fulfiller));
+  waitingBytes_ += bytes.size();
   {
     std::lock_guard lock(mutex_);
     queued_.push_back(Entry{std::move(command), std::move(bytes), {}});
   }
   wake_.notify_one();
   return kj::mv(answer.promise);
-}
-
-kj::Promise<void> LmdbLog::drain() {
-  if (waiting_.empty()) return kj::READY_NOW;
-  auto empty = kj::newPromiseAndFulfiller<void>();
-  drained_.push_back(kj::mv(empty.fulfiller));
-  return kj::mv(empty.promise);
 }
 
 uint64_t LmdbLog::commits() const {
@@ -90,10 +85,6 @@ kj::Promise<void> LmdbLog::answerForever() {
       if (done.empty()) bell_ = kj::mv(bell.fulfiller);
     }
     for (auto& entry : done) answerOne(entry);
-    if (waiting_.empty()) {
-      for (auto& waiter : drained_) waiter->fulfill();
-      drained_.clear();
-    }
     if (done.empty()) co_await bell.promise;
   }
 }
@@ -101,6 +92,7 @@ kj::Promise<void> LmdbLog::answerForever() {
 void LmdbLog::answerOne(Entry& entry) {
   auto fulfiller = kj::mv(waiting_.front());
   waiting_.pop_front();
+  waitingBytes_ -= entry.bytes.size();
   KJ_IF_MAYBE (failure, entry.applied.failure) {
     fulfiller->reject(kj::mv(*failure));
   } else {
@@ -111,9 +103,21 @@ void LmdbLog::answerOne(Entry& entry) {
 // ---- writer thread ----
 
 void LmdbLog::write() {
-  std::vector<Entry> batch;
-  while (takeBatch(batch)) {
-    commitBatch(batch);
+  while (waitForCommands()) {
+    std::vector<Entry> batch;
+    auto failure = kj::runCatchingExceptions([&] {
+      if (!gaveUp_) lookForRoom();
+      batch = takeBatch();
+      if (!gaveUp_) return logAndApply(batch);
+      for (auto& entry : batch) reject(entry);
+    });
+    KJ_IF_MAYBE (exception, failure) {
+      // Whether the batch is on disk is unknown: answering either way could be wrong. A restart
+      // finds out.
+      spdlog::critical("the metadata store refused a commit, stopping: {}",
+                       exception->getDescription().cStr());
+      std::abort();
+    }
     std::lock_guard lock(mutex_);
     for (auto& entry : batch) done_.push_back(std::move(entry));
     KJ_IF_MAYBE (bell, bell_) {
@@ -123,32 +127,41 @@ void LmdbLog::write() {
   }
 }
 
-bool LmdbLog::takeBatch(std::vector<Entry>& batch) {
-  batch.clear();
+// False: there are none, and there will be none.
+bool LmdbLog::waitForCommands() {
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [this] { return stopping_ || !queued_.empty(); });
+  return !queued_.empty();
+}
+
+// Before a batch is taken: how large it may be depends on it.
+void LmdbLog::lookForRoom() {
+  auto room = store_.makeRoom();
+  if (room != Room::kPlenty && journal_ != nullptr) {
+    // What was freed since the last checkpoint can be used only after the next. A full store is
+    // slow.
+    journal_->checkpoint();
+    room = store_.makeRoom();
+  }
+  if (room == std::exchange(room_, room)) return;
+  if (room == Room::kPlenty)
+    spdlog::warn("the metadata store has room again");
+  else
+    spdlog::error("the metadata store is full: {}", room == Room::kReserve
+                                                        ? "it takes only what frees something"
+                                                        : "even its reserve is used up");
+}
+
+std::vector<LmdbLog::Entry> LmdbLog::takeBatch() {
+  std::vector<Entry> batch;
   size_t most = room_ == Room::kPlenty ? kLogBatchMax : kLogReserveBatchMax;
+  std::lock_guard lock(mutex_);
   for (size_t bytes = 0; !queued_.empty() && batch.size() < most && bytes < kLogBatchBytesMax;) {
     bytes += queued_.front().bytes.size();
     batch.push_back(std::move(queued_.front()));
     queued_.pop_front();
   }
-  return !batch.empty();
-}
-
-void LmdbLog::commitBatch(std::vector<Entry>& batch) {
-  if (gaveUp_) {
-    for (auto& entry : batch) reject(entry);
-    return;
-  }
-  auto failure = kj::runCatchingExceptions([&] { logAndApply(batch); });
-  KJ_IF_MAYBE (exception, failure) {
-    // Whether the batch is on disk is unknown: answering either way could be wrong. A restart finds
-    // out.
-    spdlog::critical("the metadata store refused a commit, stopping: {}",
-                     exception->getDescription().cStr());
-    std::abort();
-  }
+  return batch;
 }
 
 void LmdbLog::logAndApply(std::vector<Entry>& batch) {
@@ -177,25 +190,10 @@ void LmdbLog::reject(Entry& entry) {
 // Before anything is logged: what is in the log must be applied. A request that is sent again gets
 // the outcome that it had.
 void LmdbLog::refuseWhatGrows(std::vector<Entry>& batch) {
-  auto room = store_.makeRoom();
-  if (room != Room::kPlenty && journal_ != nullptr) {
-    // What was freed since the last checkpoint can be used only after the next. A full store is
-    // slow.
-    journal_->checkpoint();
-    room = store_.makeRoom();
-  }
-  if (room != std::exchange(room_, room)) {
-    if (room == Room::kPlenty)
-      spdlog::warn("the metadata store has room again");
-    else
-      spdlog::error("the metadata store is full: {}", room == Room::kReserve
-                                                          ? "it takes only what frees something"
-                                                          : "even its reserve is used up");
-  }
-  if (room == Room::kPlenty) return;
+  if (room_ == Room::kPlenty) return;
   auto view = store_.snapshot();
   for (auto& entry : batch) {
-    bool fits = room == Room::kReserve && !grows(entry.command.op);
+    bool fits = room_ == Room::kReserve && !grows(entry.command.op);
     if (fits || isRepeated(entry.command, *view)) continue;
     if (entry.command.slot == kNoSlot && !grows(entry.command.op)) {
       reject(entry);

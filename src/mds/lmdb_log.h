@@ -22,6 +22,8 @@ namespace trainfs::mds {
 // Commands that may wait for the writer; beyond it append() rejects with OVERLOADED and the peer
 // resends.
 inline constexpr size_t kLogWaitingMax = 65536;
+// Their bytes as the journal takes them: in memory they are there a second time, as commands.
+inline constexpr size_t kLogWaitingBytesMax = 64 * kMiB;
 // Commands in one transaction: bounds how long the first of them waits for the last.
 inline constexpr size_t kLogBatchMax = 1024;
 // Their bytes, but for a single one: what has to fit into the log before any of it can be cut.
@@ -42,9 +44,6 @@ class LmdbLog final : public Log {
   // works.
   kj::Promise<Outcome> append(Command command) override;
 
-  // Resolves when everything appended so far has been answered.
-  kj::Promise<void> drain();
-
   // Transactions committed, for tests and metrics.
   uint64_t commits() const;
 
@@ -59,8 +58,9 @@ class LmdbLog final : public Log {
 
   // Writer thread.
   void write();
-  bool takeBatch(std::vector<Entry>& batch);
-  void commitBatch(std::vector<Entry>& batch);
+  bool waitForCommands();
+  void lookForRoom();
+  std::vector<Entry> takeBatch();
   void logAndApply(std::vector<Entry>& batch);
   void reject(Entry& entry);
   void refuseWhatGrows(std::vector<Entry>& batch);
@@ -89,7 +89,7 @@ class LmdbLog final : public Log {
   // Fulfillers in the order of the commands: they belong to the loop, the writer never touches
   // them.
   std::deque<kj::Own<kj::PromiseFulfiller<Outcome>>> waiting_;
-  std::vector<kj::Own<kj::PromiseFulfiller<void>>> drained_;
+  size_t waitingBytes_ = 0;
   kj::Promise<void> answering_;
   std::thread writer_;
 };

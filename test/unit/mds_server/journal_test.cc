@@ -374,6 +374,27 @@ TEST_CASE("a full disk answers ENOSPC to what grows, survives a kill, and recove
   CHECK(entries(Journal::open(mountPoint.path(), options)->store()) == 1);
 }
 
+TEST_CASE("a store in its reserve takes small batches, each behind a checkpoint of its own") {
+  TempDir dir;
+  formatStore(dir.path());
+  auto io = kj::setupAsyncIo();
+  auto journal = Journal::open(dir.path(), soonFull());
+  LmdbLog log(*journal);
+  uint64_t last = fill(io.waitScope, log, 2000);
+  REQUIRE(last > 3 * kLogReserveBatchMax);
+  auto commits = log.commits();
+  auto checkpoint = dir.read("checkpoint");
+  std::vector<kj::Promise<Outcome>> removals;
+  for (uint64_t i = 1; i <= 3 * kLogReserveBatchMax; ++i)
+    removals.push_back(
+        log.append({.now = {6, 0}, .op = RmdirOp{kRootInode, "d" + std::to_string(i), {}}}));
+  for (size_t i = 0; i < removals.size(); ++i) {
+    CHECK(removals[i].wait(io.waitScope).error == 0);
+    if (i == 0) CHECK(dir.read("checkpoint") != checkpoint);
+  }
+  CHECK(log.commits() >= commits + 2);  // what the first one has freed is plenty for the others
+}
+
 TEST_CASE("a request that was done is answered when it comes again to a full store") {
   TempDir dir;
   formatStore(dir.path());
