@@ -20,7 +20,7 @@ PeerStream::PeerStream(kj::AsyncIoStream& stream, kj::Timer& timer, Patience pat
     : stream_(stream),
       timer_(timer),
       patience_(patience),
-      lastMessage_(timer.now()),
+      listeningSince_(timer.now()),
       writingSince_(timer.now()) {}
 
 kj::Promise<void> PeerStream::watch(capnp::TwoPartyVatNetwork& network) {
@@ -32,7 +32,8 @@ kj::Promise<void> PeerStream::watch(capnp::TwoPartyVatNetwork& network) {
     auto now = timer_.now();
     KJ_REQUIRE(writingBytes_ == 0 || now - writingSince_ < patience_.next,
                "it does not take its answers", network.getCurrentQueueSize() + writingBytes_);
-    KJ_REQUIRE(now - lastMessage_ < patience_.next, "it has been silent", now - lastMessage_);
+    KJ_REQUIRE(heldBack_ || now - listeningSince_ < patience_.next, "it has been silent",
+               now - listeningSince_);
   }
 }
 
@@ -45,7 +46,7 @@ kj::Promise<PeerStream::Message> PeerStream::tryReadMessage(
   try {
     auto message = co_await stream_.tryReadMessage(fdSpace, options, scratchSpace);
     ++messages_;
-    lastMessage_ = timer_.now();
+    listeningSince_ = timer_.now();
     co_return kj::mv(message);
   } catch (const kj::Exception& exception) {
     failure_ = kj::cp(exception);
@@ -55,8 +56,14 @@ kj::Promise<PeerStream::Message> PeerStream::tryReadMessage(
 
 // The network counts what waits for its turn, and tells nobody when it has become less.
 kj::Promise<void> PeerStream::roomForAnswers() {
-  while (network_ != nullptr && network_->getCurrentQueueSize() + writingBytes_ > kQueuedBytesMax)
-    co_await timer_.afterDelay(kLookAgain);
+  auto isFull = [this] {
+    return network_ != nullptr && network_->getCurrentQueueSize() + writingBytes_ > kQueuedBytesMax;
+  };
+  if (!isFull()) co_return;
+  heldBack_ = true;
+  while (isFull()) co_await timer_.afterDelay(kLookAgain);
+  heldBack_ = false;
+  listeningSince_ = timer_.now();
 }
 
 kj::Promise<void> PeerStream::writeMessage(kj::ArrayPtr<const int> fds, Segments segments) {

@@ -24,7 +24,8 @@ class PeerStream final : public capnp::MessageStream {
  public:
   struct Patience {
     kj::Duration first;  // until the first message is there as a whole
-    kj::Duration next;   // between messages, and for one batch of answers to be taken
+    kj::Duration next;   // between messages while it is read, and for one batch of answers to be
+                         // taken
   };
   PeerStream(kj::AsyncIoStream& stream, kj::Timer& timer, Patience patience);
 
@@ -53,8 +54,11 @@ class PeerStream final : public capnp::MessageStream {
   kj::Timer& timer_;
   const Patience patience_;
   capnp::TwoPartyVatNetwork* network_ = nullptr;
-  uint64_t messages_ = 0;  // received
-  kj::TimePoint lastMessage_;
+  uint64_t messages_ = 0;         // received
+  kj::TimePoint listeningSince_;  // the last message, or the end of what kept us from reading
+  // It is not read: not being heard is not its silence. What bounds that is how long its answers
+  // may take.
+  bool heldBack_ = false;
   kj::TimePoint writingSince_;
   size_t writingBytes_ = 0;  // of the one write under way
   kj::Maybe<kj::Exception> failure_;

@@ -87,16 +87,29 @@ TEST_CASE("a peer that falls silent is let go, one that goes on speaking is not"
 
 namespace {
 
-// Passes on what is written, and stops reading when told to.
+// Passes on what is written, and reads no further when told so.
 class DeafStream final : public kj::AsyncIoStream {
  public:
   explicit DeafStream(kj::Own<kj::AsyncIoStream> inner) : inner_(kj::mv(inner)) {}
-  bool deaf = false;
   int writing = 0;  // writes that the peer's buffers have no room for
 
+  // The next so many bytes still reach it.
+  void hear(size_t bytes) {
+    hears_ = bytes;
+    changed_.notify();
+  }
   kj::Promise<size_t> tryRead(void* buffer, size_t least, size_t most) override {
-    if (deaf) return kj::NEVER_DONE;
-    return inner_->tryRead(buffer, least, most);
+    auto* to = static_cast<kj::byte*>(buffer);
+    size_t got = 0;
+    while (got < least) {
+      while (hears_ == 0) co_await changed_.wait();
+      size_t some = kj::min(most - got, hears_);
+      size_t more = co_await inner_->tryRead(to + got, kj::min(least - got, some), some);
+      if (more == 0) break;
+      got += more;
+      hears_ -= kj::min(hears_, more);  // the read may have begun before it was told
+    }
+    co_return got;
   }
   kj::Promise<void> write(const void* buffer, size_t bytes) override {
     return counted(inner_->write(buffer, bytes));
@@ -113,6 +126,18 @@ class DeafStream final : public kj::AsyncIoStream {
     return write.attach(kj::defer([this] { --writing; }));
   }
   kj::Own<kj::AsyncIoStream> inner_;
+  size_t hears_ = SIZE_MAX;
+  Condition changed_;
+};
+
+// Says its question's number so many times.
+class Talkative final : public rpc::Mds::Server {
+ public:
+  kj::Promise<void> hello(HelloContext context) override {
+    auto bytes = context.getParams().getProtocolVersion();
+    context.getResults().initFsname(bytes);
+    return kj::READY_NOW;
+  }
 };
 
 }  // namespace
@@ -142,7 +167,7 @@ TEST_CASE("answers to a peer that takes none are bounded; it is closed, and othe
   request.initRequest().setFsname("trainfs");
   request.getRequest().setCallback(kj::heap<FakeCallback>(std::make_shared<FakeCallback::Notes>()));
   auto session = request.send().wait(fixture.io.waitScope).getOpened().getSession();
-  stream.deaf = true;
+  stream.hear(0);
   int failed = 0;
   kj::Vector<kj::Promise<void>> answers(kCalls);
   for (int i = 0; i < kCalls; ++i) {
@@ -163,8 +188,81 @@ TEST_CASE("answers to a peer that takes none are bounded; it is closed, and othe
     fixture.advance(fixture.options.idleMax / 6);
     CHECK(other.renew());
   }
-  stream.deaf = false;
+  stream.hear(SIZE_MAX);
   fixture.until([&] { return failed > 0; });
+}
+
+TEST_CASE("a slow peer that is not read because its answers wait is not taken for a silent one") {
+  auto io = kj::setupAsyncIo();
+  kj::TimerImpl timer(kj::origin<kj::TimePoint>());
+  auto settle = [&](kj::Duration duration) {
+    for (auto end = timer.now() + duration; timer.now() < end;) {
+      timer.advanceTo(timer.now() + 1 * kj::SECONDS);
+      io.waitScope.poll();
+    }
+  };
+  auto pipe = kj::newTwoWayPipe();  // has no buffers
+  PeerStream messages(*pipe.ends[0], timer, {10 * kj::SECONDS, 60 * kj::SECONDS});
+  capnp::TwoPartyVatNetwork network(messages, capnp::rpc::twoparty::Side::SERVER);
+  auto system = capnp::makeRpcServer(network, kj::heap<Talkative>());
+  std::string why;
+  bool closed = false;
+  auto watching = messages.watch(network)
+                      .catch_([&](kj::Exception&& e) {
+                        closed = true;
+                        why = e.getDescription().cStr();
+                      })
+                      .eagerlyEvaluate(nullptr);
+
+  DeafStream stream(kj::mv(pipe.ends[1]));
+  capnp::TwoPartyClient peer(stream);
+  auto mds = peer.bootstrap().castAs<rpc::Mds>();
+  int answers = 0;
+  kj::Vector<kj::Promise<void>> calls;
+  auto ask = [&](uint32_t bytes) {
+    auto call = mds.helloRequest();
+    call.setProtocolVersion(bytes);
+    calls.add(call.send()
+                  .then([&](auto) { ++answers; }, [](kj::Exception&&) {})
+                  .eagerlyEvaluate(nullptr));
+    io.waitScope.poll();
+  };
+  ask(1);
+  io.waitScope.poll();
+  REQUIRE(answers == 1);
+  // A small answer that it does not take, and behind that more than may wait.
+  stream.hear(0);
+  ask(100);  // a read is under way, and gets this one
+  REQUIRE(answers == 2);
+  ask(100);
+  for (size_t asked = 0; asked <= kQueuedBytesMax; asked += kQueuedBytesMax / 4)
+    ask(kQueuedBytesMax / 4);
+  for (int i = 0; i < 3; ++i) ask(1);  // it goes on speaking
+  settle(50 * kj::SECONDS);
+  stream.hear(300);  // all of the small one at last
+  io.waitScope.poll();
+  CHECK(answers == 3);
+  settle(50 * kj::SECONDS);
+  INFO(why);
+  CHECK(!closed);
+  stream.hear(SIZE_MAX);
+  settle(5 * kj::SECONDS);
+  CHECK(answers == 11);
+  ask(1);
+  CHECK(answers == 12);
+
+  SECTION("and silent when it is read and says nothing") {
+    settle(59 * kj::SECONDS);
+    CHECK(!closed);
+    settle(16 * kj::SECONDS);
+    CHECK(closed);
+  }
+  SECTION("and closed when it takes no more answers") {
+    stream.hear(0);
+    for (int i = 0; i < 6; ++i) ask(kQueuedBytesMax / 4);
+    settle(80 * kj::SECONDS);
+    CHECK(closed);
+  }
 }
 
 TEST_CASE("a session that uses all of its slots does not keep others from theirs") {
