@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "fuse_client/abandoned_changes.h"
 #include "fuse_client/buffer_pool.h"
 #include "fuse_client/coherence.h"
 #include "fuse_client/data_client.h"
@@ -36,6 +37,7 @@ class Client final : private MdsEvents {
   FileIo& files() { return files_; }
   BufferPool& buffers() { return *buffers_; }
   InFlight& inFlight() { return inFlight_; }
+  AbandonedChanges& abandonedChanges() { return abandonedChanges_; }
   InterruptWatch& interrupts() { return *interrupts_; }
   Invalidator& invalidator() { return invalidator_; }
 
@@ -75,6 +77,7 @@ class Client final : private MdsEvents {
   Invalidator invalidator_;
   std::shared_ptr<BufferPool> buffers_;
   InFlight inFlight_;
+  AbandonedChanges abandonedChanges_;
   std::unique_ptr<InterruptWatch> interrupts_;
   std::unique_ptr<DataClient> data_;
   std::unique_ptr<MdsClient> mds_;

@@ -60,10 +60,18 @@ void open(fuse_req_t req, fuse_ino_t id, fuse_file_info* file) {
   auto& client = request->client();
   auto inode = client.inodes().obtain(inodeOf(req, id));
   bool writing = isWriting(file->flags);
-  client.files().open(inode, writing, [request, inode, info = *file, writing](Status status) {
-    if (!status) return request->error(status.error().code());
-    giveHandle(request, inode, info, writing, nullptr);
-  });
+  auto start = [request, inode, info = *file, writing] {
+    if (request->answered()) return;  // killed while it waited
+    request->client().files().open(inode, writing, [=](Status status) {
+      if (!status) return request->error(status.error().code());
+      giveHandle(request, inode, info, writing, nullptr);
+    });
+  };
+  // The file may be about to be unlinked by somebody who was killed; then the kernel looks again.
+  if (writing)
+    client.abandonedChanges().afterAll(start);
+  else
+    start();
 }
 
 // Always exclusively: if the file has come into being meanwhile, the kernel is told that it knows
@@ -164,7 +172,8 @@ struct Write {
   Losses::Mark losses;
 };
 
-// `buffer` holds `data`, until the OSTs have it.
+// `buffer` holds `data`, until the OSTs have it. If the caller is killed before, whatever is done
+// to the file later waits for that: its bytes must not come over newer ones.
 void writeFrom(const RequestPtr& request, const Write& write, BufferPool::Buffer buffer,
                std::span<const std::byte> data) {
   request->client().files().write(
@@ -178,6 +187,8 @@ void writeFrom(const RequestPtr& request, const Write& write, BufferPool::Buffer
           request->written(count);
         });
       });
+  auto barrier = [inode = write.inode] { inode->access->exclusive([](OrderedAccess::Pass) {}); };
+  if (!request->onGiveUp(barrier)) barrier();
 }
 
 // Data in the kernel's ring is copied: its memory serves the next request as soon as this one is

@@ -33,11 +33,16 @@ void lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
     if (named) inodes.setParent(*inode, directory);
     request->entry(inode, taken);
   };
-  // "." comes with file handles (open_by_handle_at) of inodes that the kernel has forgotten.
-  if (std::strcmp(name, ".") == 0)
-    client.mds().getattr(directory, found);
-  else
-    client.mds().lookup(directory, name, found);
+  // After what killed callers may have left under way: names are what they change.
+  client.abandonedChanges().afterAll([request, directory, name = std::string(name), found] {
+    if (request->answered()) return;
+    // "." comes with file handles (open_by_handle_at) of inodes that the kernel has forgotten.
+    auto& mds = request->client().mds();
+    if (name == ".")
+      mds.getattr(directory, found);
+    else
+      mds.lookup(directory, name, found);
+  });
 }
 
 void getattr(fuse_req_t req, fuse_ino_t id, fuse_file_info*) {
@@ -81,6 +86,8 @@ void setattr(fuse_req_t req, fuse_ino_t id, struct stat* attr, int valid, fuse_f
   auto op = decodeSetAttr(inode->id, *attr, valid);
   auto done = [request, inode](Result<Inodes::Taken> taken) {
     if (!taken) return request->error(taken.error().code());
+    // The caller was killed, and the kernel may have asked again before it happened.
+    if (request->answered()) request->client().invalidator().invalidateAttributes(inode->id, [] {});
     request->attributes(*taken);
   };
   if (op.mask == 0)
@@ -88,7 +95,10 @@ void setattr(fuse_req_t req, fuse_ino_t id, struct stat* attr, int valid, fuse_f
   // The set-group-ID bit depends on the caller's groups.
   auto groups =
       (op.mask & kSetMode) && (op.mode & S_ISGID) ? Request::Groups::kYes : Request::Groups::kNo;
-  client.files().setAttributes(inode, request->identity(groups), op, done);
+  request->change([=, identity = request->identity(groups)](Request::Fate fate) {
+    request->client().files().setAttributes(
+        inode, identity, op, [done, fate](Result<Inodes::Taken> taken) { done(std::move(taken)); });
+  });
 }
 
 void readlink(fuse_req_t req, fuse_ino_t id) {

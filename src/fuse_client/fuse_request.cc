@@ -65,7 +65,38 @@ bool Request::claim(int error) {
 }
 
 void Request::giveUp() {
+  std::function<void()> hook;
+  {
+    std::lock_guard lock(giveUpMutex_);
+    givenUp_ = true;
+    hook.swap(giveUpHook_);
+  }
+  if (hook) hook();
   error(EINTR);
+}
+
+bool Request::onGiveUp(std::function<void()> hook) {
+  std::lock_guard lock(giveUpMutex_);
+  if (givenUp_) return false;
+  giveUpHook_ = std::move(hook);
+  return true;
+}
+
+void Request::change(std::function<void(Fate)> start) {
+  auto& abandoned = client_.abandonedChanges();
+  abandoned.afterAll([self = shared_from_this(), &abandoned, start = std::move(start)] {
+    // Of the end of the change and the death of its caller, whichever comes second sees the other.
+    auto first = std::make_shared<std::atomic_flag>();
+    bool wanted = self->onGiveUp([first, &abandoned, &names = self->client_.invalidator()] {
+      abandoned.add();
+      names.expireNames();
+      if (first->test_and_set()) abandoned.settled();
+    });
+    if (!wanted) return;
+    start(Fate(nullptr, [first, &abandoned](void*) {
+      if (first->test_and_set()) abandoned.settled();
+    }));
+  });
 }
 
 bool Request::copyOut(std::span<const std::byte> payload, std::byte* to) {
@@ -93,14 +124,16 @@ Identity Request::identity(Groups groups) const {
 }
 
 void Request::execute(Identity identity, Operation op, Answer<Outcome> answer) {
-  auto run = [self = shared_from_this(), answer = std::move(answer)](Result<Outcome> outcome) {
-    bool late = self->answered() && outcome.ok();
-    answer(std::move(outcome));
-    if (!late) return;
-    self->client_.inodes().forgetAll();
-    self->client_.invalidator().invalidateAll([] {});
-  };
-  client_.mds().execute(std::move(identity), std::move(op), std::move(run));
+  change([self = shared_from_this(), identity = std::move(identity), op = std::move(op),
+          answer = std::move(answer)](Fate fate) {
+    self->client_.mds().execute(identity, op, [self, answer, fate](Result<Outcome> outcome) {
+      bool late = self->answered() && outcome.ok();
+      answer(std::move(outcome));
+      if (!late) return;
+      self->client_.inodes().forgetAll();
+      self->client_.invalidator().invalidateAll([] {});
+    });
+  });
 }
 
 void Request::error(int code) {

@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 
@@ -37,6 +39,13 @@ class Request : public std::enable_shared_from_this<Request>, public InFlight::L
 
   // Answers EINTR, for a caller that is being killed. Not just now, while `copyOut` runs.
   void giveUp();
+  // Runs `hook` before that, so that what the caller leaves behind is ordered before all that comes
+  // later. False: it was given up already.
+  bool onGiveUp(std::function<void()> hook);
+  // Runs `start` after the changes whose callers were killed, or not at all if this one is killed
+  // meanwhile. The fate is to be held until it is known whether the change happened.
+  using Fate = std::shared_ptr<void>;
+  void change(std::function<void(Fate)> start);
   // Copies what came with the request out of the kernel's ring. False: the request was given up,
   // and the ring's memory belongs to the next one.
   bool copyOut(std::span<const std::byte> payload, std::byte* to);
@@ -62,9 +71,9 @@ class Request : public std::enable_shared_from_this<Request>, public InFlight::L
   // size 0: only how long it is.
   void xattr(const std::string& value, size_t size);
 
-  // Runs a change for this request. If the caller is gone when the answer comes, so is the kernel's
-  // lock on the name: it may have looked meanwhile and remember what is true no more, so it is made
-  // to forget.
+  // Runs a change of names for this request. If the caller is gone when the answer comes, so is the
+  // kernel's lock on the name: it may have looked meanwhile and remember what is true no more, so
+  // it is made to forget.
   void execute(Identity identity, Operation op, Answer<Outcome> answer);
 
   fuse_req_t raw() { return request_; }
@@ -82,6 +91,9 @@ class Request : public std::enable_shared_from_this<Request>, public InFlight::L
   RequestKind kind_ = RequestKind::kOther;
   std::chrono::steady_clock::time_point begunAt_ = std::chrono::steady_clock::now();
   std::atomic<State> state_{State::kOpen};
+  std::mutex giveUpMutex_;
+  bool givenUp_ = false;
+  std::function<void()> giveUpHook_;
 };
 using RequestPtr = std::shared_ptr<Request>;
 

@@ -28,6 +28,11 @@ void Invalidator::probeEpochs() {
   hasEpochs_ = fuse_lowlevel_notify_increment_epoch(session_) == 0;
 }
 
+void Invalidator::expireNames() {
+  std::lock_guard lock(mutex_);
+  if (session_ != nullptr && hasEpochs_) fuse_lowlevel_notify_increment_epoch(session_);
+}
+
 void Invalidator::invalidateAll(std::function<void()> done) {
   invalidateAttributes(kNoInode, std::move(done));
 }

@@ -28,6 +28,8 @@ class Invalidator {
   bool hasEpochs() const { return hasEpochs_; }
   void probeEpochs();
 
+  // Every name is looked up again when it is used next. At once, from any thread but a request's.
+  void expireNames();
   // Attributes of one inode; then runs `done`.
   void invalidateAttributes(InodeId inode, std::function<void()> done);
   // Pages of one inode, some time soon.

@@ -1,0 +1,30 @@
+#include "fuse_client/abandoned_changes.h"
+
+namespace trainfs::client {
+
+void AbandonedChanges::add() {
+  std::lock_guard lock(mutex_);
+  ++count_;
+}
+
+void AbandonedChanges::settled() {
+  std::vector<std::function<void()>> next;
+  {
+    std::lock_guard lock(mutex_);
+    if (--count_ == 0) next.swap(waiting_);
+  }
+  for (auto& run : next) run();
+}
+
+void AbandonedChanges::afterAll(std::function<void()> next) {
+  {
+    std::lock_guard lock(mutex_);
+    if (count_ != 0) {
+      waiting_.push_back(std::move(next));
+      return;
+    }
+  }
+  next();
+}
+
+}  // namespace trainfs::client
