@@ -330,14 +330,24 @@ void requireUsableWhenFull(kj::WaitScope& waitScope, Journal& journal, Log& log,
   CHECK(problemsOf(*journal.store().snapshot()) == std::vector<std::string>{});
 }
 
+// A log over a store whose map is soon full.
+struct SoonFull {
+  TempDir dir;
+  kj::AsyncIoContext io = kj::setupAsyncIo();
+  std::unique_ptr<Journal> journal;
+  LmdbLog log;
+  SoonFull() : journal(open(dir)), log(*journal) {}
+
+ private:
+  static std::unique_ptr<Journal> open(const TempDir& dir) {
+    formatStore(dir.path());
+    return Journal::open(dir.path(), soonFull());
+  }
+};
+
 }  // namespace
 
-TEST_CASE("a full map answers ENOSPC to what grows, and recovers") {
-  TempDir dir;
-  formatStore(dir.path());
-  auto io = kj::setupAsyncIo();
-  auto journal = Journal::open(dir.path(), soonFull());
-  LmdbLog log(*journal);
+TEST_CASE_METHOD(SoonFull, "a full map answers ENOSPC to what grows, and recovers") {
   uint64_t last = fill(io.waitScope, log, 2000);
   requireUsableWhenFull(io.waitScope, *journal, log, last);
 }
@@ -374,12 +384,8 @@ TEST_CASE("a full disk answers ENOSPC to what grows, survives a kill, and recove
   CHECK(entries(Journal::open(mountPoint.path(), options)->store()) == 1);
 }
 
-TEST_CASE("a store in its reserve takes small batches, each behind a checkpoint of its own") {
-  TempDir dir;
-  formatStore(dir.path());
-  auto io = kj::setupAsyncIo();
-  auto journal = Journal::open(dir.path(), soonFull());
-  LmdbLog log(*journal);
+TEST_CASE_METHOD(
+    SoonFull, "a store in its reserve takes small batches, each behind a checkpoint of its own") {
   uint64_t last = fill(io.waitScope, log, 2000);
   REQUIRE(last > 3 * kLogReserveBatchMax);
   auto commits = log.commits();
@@ -395,12 +401,8 @@ TEST_CASE("a store in its reserve takes small batches, each behind a checkpoint 
   CHECK(log.commits() >= commits + 2);  // what the first one has freed is plenty for the others
 }
 
-TEST_CASE("a request that was done is answered when it comes again to a full store") {
-  TempDir dir;
-  formatStore(dir.path());
-  auto io = kj::setupAsyncIo();
-  auto journal = Journal::open(dir.path(), soonFull());
-  LmdbLog log(*journal);
+TEST_CASE_METHOD(SoonFull,
+                 "a request that was done is answered when it comes again to a full store") {
   SessionId session{run(io.waitScope, log, OpenSessionOp{"client"}).value};
   auto request = makeDir(5000);
   request.session = session;

@@ -89,15 +89,25 @@ class GatedStore final : public Store {
   int arrived_ = 0;
 };
 
+// A log over a store whose door is closed: what is appended waits.
+struct GatedLog {
+  kj::AsyncIoContext io = kj::setupAsyncIo();
+  MemStore memory;
+  GatedStore store{memory};
+  LmdbLog log;
+  GatedLog() : log(closed(memory, store)) {}
+
+ private:
+  static GatedStore& closed(MemStore& memory, GatedStore& store) {
+    formatStore(memory);
+    store.close();
+    return store;
+  }
+};
+
 }  // namespace
 
-TEST_CASE("commands that wait together become one transaction") {
-  auto io = kj::setupAsyncIo();
-  MemStore memory;
-  formatStore(memory);
-  GatedStore store(memory);
-  store.close();
-  LmdbLog log(store);
+TEST_CASE_METHOD(GatedLog, "commands that wait together become one transaction") {
   auto first = log.append(makeDir("first", 10));
   store.waitForWriter();
   std::vector<kj::Promise<Outcome>> rest;
@@ -109,13 +119,9 @@ TEST_CASE("commands that wait together become one transaction") {
   CHECK(log.commits() == 2);
 }
 
-TEST_CASE("commands beyond what may wait are refused, by number of bytes too, and none is lost") {
-  auto io = kj::setupAsyncIo();
-  MemStore memory;
-  formatStore(memory);
-  GatedStore store(memory);
-  store.close();
-  LmdbLog log(store);
+TEST_CASE_METHOD(
+    GatedLog,
+    "commands beyond what may wait are refused, by number of bytes too, and none is lost") {
   auto value = std::string(64 * kKiB, 'v');
   size_t refused = 0, answered = 0;
   std::vector<kj::Promise<void>> all;
@@ -148,13 +154,8 @@ TEST_CASE("commands beyond what may wait are refused, by number of bytes too, an
   CHECK(refused == 2);
 }
 
-TEST_CASE("from the first batch on, a store that writes into its reserve gets small ones") {
-  auto io = kj::setupAsyncIo();
-  MemStore memory;
-  formatStore(memory);
-  GatedStore store(memory);
-  store.close();
-  LmdbLog log(store);
+TEST_CASE_METHOD(GatedLog,
+                 "from the first batch on, a store that writes into its reserve gets small ones") {
   auto first = log.append(makeDir("first", 10));
   store.waitForWriter();
   constexpr size_t kCommands = 4 * kLogReserveBatchMax;
@@ -168,13 +169,8 @@ TEST_CASE("from the first batch on, a store that writes into its reserve gets sm
   CHECK(log.commits() == 1 + 4);
 }
 
-TEST_CASE("a command that cannot be applied does not hurt the others of its batch") {
-  auto io = kj::setupAsyncIo();
-  MemStore memory;
-  formatStore(memory);
-  GatedStore store(memory);
-  store.close();
-  LmdbLog log(store);
+TEST_CASE_METHOD(GatedLog,
+                 "a command that cannot be applied does not hurt the others of its batch") {
   std::vector<kj::Promise<Outcome>> results;
   for (auto name : {"a", "poison1", "b", "poison2", "c"})
     results.push_back(log.append(makeDir(name, 10 + results.size())));
