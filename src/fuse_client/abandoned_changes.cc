@@ -16,15 +16,4 @@ void AbandonedChanges::settled() {
   for (auto& run : next) run();
 }
 
-void AbandonedChanges::afterAll(std::function<void()> next) {
-  {
-    std::lock_guard lock(mutex_);
-    if (count_ != 0) {
-      waiting_.push_back(std::move(next));
-      return;
-    }
-  }
-  next();
-}
-
 }  // namespace trainfs::client

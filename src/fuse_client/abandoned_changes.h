@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace trainfs::client {
@@ -16,7 +17,17 @@ class AbandonedChanges {
   void settled();  // one of them
   // Runs `next` when there are none: now, or on the thread that settles the last. As many wait as
   // the kernel has requests under way.
-  void afterAll(std::function<void()> next);
+  template <typename Next>
+  void afterAll(Next next) {
+    {
+      std::lock_guard lock(mutex_);
+      if (count_ != 0) {
+        waiting_.push_back(std::move(next));
+        return;
+      }
+    }
+    next();
+  }
 
  private:
   std::mutex mutex_;

@@ -125,14 +125,15 @@ Identity Request::identity(Groups groups) const {
 
 void Request::execute(Identity identity, Operation op, Answer<Outcome> answer) {
   change([self = shared_from_this(), identity = std::move(identity), op = std::move(op),
-          answer = std::move(answer)](Fate fate) {
-    self->client_.mds().execute(identity, op, [self, answer, fate](Result<Outcome> outcome) {
+          answer = std::move(answer)](Fate fate) mutable {
+    auto run = [self, answer = std::move(answer), fate](Result<Outcome> outcome) {
       bool late = self->answered() && outcome.ok();
       answer(std::move(outcome));
       if (!late) return;
       self->client_.inodes().forgetAll();
       self->client_.invalidator().invalidateAll([] {});
-    });
+    };
+    self->client_.mds().execute(std::move(identity), std::move(op), std::move(run));
   });
 }
 

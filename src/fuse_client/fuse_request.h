@@ -43,7 +43,7 @@ class Request : public std::enable_shared_from_this<Request>, public InFlight::L
   // later. False: it was given up already.
   bool onGiveUp(std::function<void()> hook);
   // Runs `start` after the changes whose callers were killed, or not at all if this one is killed
-  // meanwhile. The fate is to be held until it is known whether the change happened.
+  // meanwhile; once. The fate is to be held until it is known whether the change happened.
   using Fate = std::shared_ptr<void>;
   void change(std::function<void(Fate)> start);
   // Copies what came with the request out of the kernel's ring. False: the request was given up,

@@ -35,6 +35,10 @@ std::string relationPrefix(Relation relation, char direction, uint64_t number) {
   return tagged({tag, sizeof tag}, number);
 }
 
+void requireRelation(std::string_view key) {
+  KJ_REQUIRE(key.size() == 2 + 8 + 8, "orphan or write mark with a damaged key", key.size());
+}
+
 }  // namespace
 
 std::string inodeKey(InodeId inode) {
@@ -124,9 +128,6 @@ std::string byInodeKey(Relation relation, InodeId inode, SessionId session) {
   auto key = byInodePrefix(relation, inode);
   appendBigEndian(key, session.value);
   return key;
-}
-static void requireRelation(std::string_view key) {
-  KJ_REQUIRE(key.size() == 2 + 8 + 8, "orphan or write mark with a damaged key", key.size());
 }
 uint64_t relatingId(std::string_view key) {
   requireRelation(key);

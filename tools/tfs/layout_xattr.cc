@@ -19,7 +19,7 @@ Errno lastError() {
 Result<Layout> readLayout(const std::string& path, bool followSymlinks) {
   std::string text(striping::kLayoutTextBytesMax, '\0');
   auto* get = followSymlinks ? getxattr : lgetxattr;
-  ssize_t length = get(path.c_str(), kLayoutXattr, text.data(), text.size());
+  ssize_t length = get(path.c_str(), striping::kLayoutXattr, text.data(), text.size());
   if (length < 0) return lastError();
   text.resize(length);
   auto parsed = striping::parseLayout(text, striping::StateFields::kKeep);
@@ -29,13 +29,14 @@ Result<Layout> readLayout(const std::string& path, bool followSymlinks) {
 
 Status writeLayout(const std::string& path, const Layout& layout) {
   std::string text = striping::formatLayout(layout);
-  if (setxattr(path.c_str(), kLayoutXattr, text.data(), text.size(), 0) == 0) return Done{};
+  if (setxattr(path.c_str(), striping::kLayoutXattr, text.data(), text.size(), 0) == 0)
+    return Done{};
   if (errno == ENOTEMPTY) return Errno(EEXIST);
   return lastError();
 }
 
 Status removeLayout(const std::string& path) {
-  if (removexattr(path.c_str(), kLayoutXattr) == 0 || errno == ENODATA) return Done{};
+  if (removexattr(path.c_str(), striping::kLayoutXattr) == 0 || errno == ENODATA) return Done{};
   return lastError();
 }
 

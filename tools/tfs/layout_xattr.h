@@ -9,8 +9,6 @@
 
 namespace trainfs::tfs {
 
-inline constexpr const char* kLayoutXattr = "trainfs.layout";
-
 // With chains and existence. ENODATA: the path has none of its own. ENOTTY: not on a trainfs file
 // system. EPROTO: what came is not a layout.
 Result<Layout> readLayout(const std::string& path, bool followSymlinks = true);
