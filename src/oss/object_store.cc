@@ -220,7 +220,10 @@ Task<Status> ObjectStore::punchHeld(Object& object, FileRange range) {
       if (auto status = ensureChunks(object, edge, edge + 1); !status) return status;
     return Done{};
   };
-  if (auto status = ensureSums(); !status) co_return status;
+  if (auto status = ensureSums(); !status) {
+    object.sums.doubtAll();  // those of the chunks in between are gone already
+    co_return status;
+  }
   int result = co_await reactor_.operate([&](io_uring_sqe* sqe) {
     io_uring_prep_fallocate(sqe, object.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                             range.offsetBytes, range.lengthBytes);
@@ -255,8 +258,11 @@ Task<Status> ObjectStore::truncateHeld(Object& object, uint64_t sizeBytes) {
   uint64_t dropEnd = shrinks ? ~uint64_t{0} : 0;
   auto status = co_await beginChange(object, shrinks ? chunksOf(sizeBytes) : 0, dropEnd);
   if (!status) co_return status;
-  for (uint64_t edge : {lastBlock(std::min(sizeBytes, object.sizeBytes)), lastBlock(sizeBytes)})
-    if (status = ensureChunks(object, edge, edge + 1); !status) co_return status;
+  for (uint64_t edge : {lastBlock(std::min(sizeBytes, object.sizeBytes)), lastBlock(sizeBytes)}) {
+    if (status = ensureChunks(object, edge, edge + 1); status) continue;
+    if (shrinks) object.sums.doubtAll();  // those beyond are gone already
+    co_return status;
+  }
   noteChanged(object);
   if (ftruncate(object.fd, sizeBytes) != 0) {
     int error = errno;

@@ -177,8 +177,6 @@ class ObjectStore {
   Task<Status> syncRound(Object& object);
   Task<Status> makeClean(Object& object);
   Task<Status> flush(Object& object);
-  Task<Status> sumUnknown(Object& object);
-  Status findDoubtful(Object& object);
   Task<Status> commit(IndexChange change);
   Task<Status> syncDirectory(uint16_t directory);
   Task<Status> syncDirectoryNow(uint16_t directory);
@@ -189,6 +187,12 @@ class ObjectStore {
   Task<> cleanOne(ObjectId id, Permits& permits);
   Task<Status> destroyHeld(Object& object);
 
+  // -- object_store_sums.cc: sums made from files --
+  Status findDoubtful(Object& object);
+  Task<Status> sumPiece(Object& object, uint64_t block);
+  Task<> sumAhead(Object& object);
+  Task<Status> sumUnknown(Object& object);
+
   struct DirectorySync {
     explicit DirectorySync(Reactor& reactor) : turn(reactor, 1) {}
     Permits turn;
@@ -198,7 +202,7 @@ class ObjectStore {
   // An object that cannot be made clean is tried again after a second, then two, up to 64.
   static constexpr uint32_t kRetryDoublingsMax = 6;
   static constexpr uint32_t kScratchMax = 4;
-  static constexpr size_t kScratchBytes = kMiB;
+  static constexpr size_t kPieceBlocks = 16;     // summed with one read
   static constexpr size_t kChunksKeptMax = 256;  // of one object: beyond, it is cleaned early
 
   Reactor& reactor_;
@@ -222,7 +226,8 @@ class ObjectStore {
   Status cleaningError_ = Done{};  // the last one
   Event cleaned_;                  // pulses when an object was, or could not be
 
-  // For re-reading what is to be summed. Who has it waits for the disk only: see BufferPool.
+  // A piece each, for re-reading what is to be summed. Who has it waits for the disk only: see
+  // BufferPool.
   Permits scratchPermits_;
   std::vector<std::unique_ptr<std::byte[]>> scratch_;
 

@@ -37,7 +37,7 @@ ObjectStore::ObjectStore(Reactor& reactor, ObjectIndex& index, const Lease& leas
       cleaned_(reactor),
       scratchPermits_(reactor, kScratchMax) {
   for (uint32_t i = 0; i < kScratchMax; ++i)
-    scratch_.push_back(std::make_unique_for_overwrite<std::byte[]>(kScratchBytes));
+    scratch_.push_back(std::make_unique_for_overwrite<std::byte[]>(kPieceBlocks * kBlockBytes));
 }
 
 ObjectStore::~ObjectStore() {
@@ -95,9 +95,9 @@ void ObjectStore::unpin(Object& object) {
     evict();
 }
 
-// Looks at a few of those that were used longest ago; what cannot go now waits behind the others, so
-// that it does not hide them. An object with writes that were not flushed keeps its descriptor: without one, the kernel may
-// forget that it could not write the object's pages.
+// Looks at a few of those that were used longest ago; what cannot go now waits behind the others,
+// so that it does not hide them. An object with writes that were not flushed keeps its descriptor:
+// without one, the kernel may forget that it could not write the object's pages.
 void ObjectStore::evict() {
   size_t looks = kEvictScanMax;
   for (auto at = openFiles_.begin();

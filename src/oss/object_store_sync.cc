@@ -51,7 +51,10 @@ Task<Status> ObjectStore::beginChange(Object& object, uint64_t dropFirst, uint64
     if (object.dirty) noteChanged(object);
   }
   object.loading.release();
-  if (status) status = mayChange(object);
+  if (!status) co_return status;
+  status = mayChange(object);
+  // The index has lost sums of bytes that stay as they are.
+  if (!status && dropEnd > dropFirst) object.sums.doubtAll();
   // Not before: an object that stays clean would keep its descriptor for ever.
   if (status) object.changedHere = true;
   co_return status;
@@ -127,6 +130,7 @@ Task<Status> ObjectStore::syncRound(Object& object) {
   }
   auto round = std::make_shared<Round>(reactor_);
   object.nextSync = round;
+  if (object.dirty && !object.failed) co_await sumAhead(object);
   auto hold = co_await object.locks.take(Mode::kSync, {});
   object.nextSync = nullptr;
   round->status = co_await makeClean(object);
@@ -176,63 +180,6 @@ Task<Status> ObjectStore::makeClean(Object& object) {
   if (object.sums.chunks().size() > kChunksKeptMax) object.sums.clear();  // they are in the index
   setClean(object);
   co_return Done{};
-}
-
-// Brings in the chunks that may hold something other than zeros.
-Status ObjectStore::findDoubtful(Object& object) {
-  constexpr uint64_t kChunkBytes = kChunkBlocks * kBlockBytes;
-  for (uint64_t at = 0; at < object.sizeBytes;) {
-    off_t data = lseek(object.fd, at, SEEK_DATA);
-    if (data < 0 && errno == ENXIO) break;
-    if (data < 0) return Errno(EIO);
-    uint64_t chunk = data / kChunkBytes;
-    if (chunk * kChunkBytes < object.sizeBytes && !object.sums.has(chunk))
-      object.sums.loadUnknown(chunk, object.sizeBytes);
-    at = (chunk + 1) * kChunkBytes;
-  }
-  if (object.sizeBytes % kBlockBytes == 0) return Done{};
-  uint64_t last = object.sizeBytes / kBlockBytes;  // a short block of zeros has a sum of its own
-  return ensureChunks(object, last, last + 1);
-}
-
-// Goes round: a read beside may bring in a chunk of an object in doubt, with unknown sums, behind
-// `from`.
-static std::optional<uint64_t> nextUnknownAround(const BlockSums& sums, uint64_t from) {
-  auto next = sums.nextUnknown(from);
-  return next ? next : sums.nextUnknown(0);
-}
-
-Task<Status> ObjectStore::sumUnknown(Object& object) {
-  if (object.sums.inDoubt())
-    if (auto status = findDoubtful(object); !status) co_return status;
-  if (!object.sums.nextUnknown(0)) co_return Done{};
-  co_await scratchPermits_.acquire();
-  auto memory = std::move(scratch_.back());
-  scratch_.pop_back();
-  Status status = Done{};
-  for (auto block = object.sums.nextUnknown(0); block && status;
-       block = nextUnknownAround(object.sums, *block + 1)) {
-    // As many neighbours as fit, so that a whole object is read in large pieces.
-    uint64_t count = 1;
-    while (count < kScratchBytes / kBlockBytes &&
-           object.sums.nextUnknown(*block + count) == *block + count)
-      ++count;
-    uint64_t begin = *block * kBlockBytes;
-    size_t want = std::min(count * kBlockBytes, object.sizeBytes - begin);
-    auto bytes = co_await readFully(object.fd, begin, {memory.get(), want});
-    if (!bytes || *bytes != want) {
-      spdlog::error("{}: object {}: summing {} bytes at {}: {}", name_, objectIdHex(object.id),
-                    want, begin, bytes ? "file is too short" : strerror(bytes.error().code()));
-      status = Errno(EIO);
-      break;
-    }
-    for (size_t done = 0; done < want; done += kBlockBytes)
-      object.sums.set((begin + done) / kBlockBytes,
-                      blockSum(memory.get() + done, std::min<size_t>(kBlockBytes, want - done)));
-  }
-  scratch_.push_back(std::move(memory));
-  scratchPermits_.release();
-  co_return status;
 }
 
 Task<Status> ObjectStore::syncDirectory(uint16_t directory) {
@@ -295,6 +242,7 @@ void ObjectStore::retryStuck() {
 }
 
 void ObjectStore::startCleaning() {
+  if (index_.givenUp()) return;  // nothing can be made clean any more
   auto now = std::chrono::steady_clock::now();
   if (dirtyCount_ < limits_.dirtyObjects / 2) urgent_ = false;
   while (cleaning_ < kCleaningMax && !dirty_.empty()) {
@@ -335,6 +283,7 @@ Task<> ObjectStore::cleanOne(ObjectId id, Permits& permits) {
 
 Task<bool> ObjectStore::cleanAll() {
   while (cleaning_ > 0) co_await cleaned_;
+  if (index_.givenUp()) co_return false;
   std::vector<ObjectId> ids;
   for (auto* queue : {&dirty_, &stuck_})
     for (auto* object : *queue) ids.push_back(object->id);

@@ -1,8 +1,13 @@
 // A store on a directory of its own, driven from the test's thread.
 #pragma once
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <catch2/catch_test_macros.hpp>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
@@ -62,10 +67,12 @@ class StoreFixture {
     open();
   }
 
+  // `meanwhile`: to be done when the task waits for the first time.
   template <typename T>
-  T wait(Task<T> task) {
+  T wait(Task<T> task, const std::function<void()>& meanwhile = {}) {
     std::optional<T> result;
     spawn(keep(std::move(task), result));
+    if (meanwhile) meanwhile();
     reactor_.runUntil([&] { return result.has_value(); });
     return std::move(*result);
   }
@@ -118,5 +125,22 @@ class StoreFixture {
   std::unique_ptr<ObjectIndex> index_;
   std::optional<ObjectStore> store_;
 };
+
+inline void flipByte(const std::string& path, off_t offset) {
+  int fd = open(path.c_str(), O_RDWR);
+  REQUIRE(fd >= 0);
+  char byte;
+  REQUIRE(pread(fd, &byte, 1, offset) == 1);
+  byte ^= 1;
+  REQUIRE(pwrite(fd, &byte, 1, offset) == 1);
+  close(fd);
+}
+
+inline ObjectRecord recordOf(StoreFixture& fixture, ObjectId id) {
+  ObjectIndex::Reader reader(fixture.index());
+  auto found = reader.find(id);
+  REQUIRE(found);
+  return found->record;
+}
 
 }  // namespace trainfs::oss
