@@ -144,7 +144,7 @@ Task<> Connection::handleHello(BulkHeader header) {
 Task<BulkStatus> Connection::verify(const BulkHeader& header) {
   uint32_t number = worker_.findOst(header.chain).value_or(0);
   Ost& ost = worker_.ost(number);
-  uint32_t registration = ost.registration;
+  uint32_t registration = ost.lease.registration();
   if (registration == 0) co_return BulkStatus::kRetry;
   if (verified_[number] == registration) co_return BulkStatus::kOk;
   auto verdict =
@@ -170,11 +170,12 @@ Task<> Connection::handleRequest(std::unique_ptr<Request> request) {
   spawn(serve(std::move(request), admitted));
 }
 
-BulkStatus Connection::admit(const Request& request) {
+BulkStatus Connection::admit(Request& request) {
   auto number = worker_.findOst(request.header.chain);
   if (!number) return BulkStatus::kStaleChain;
   Ost& ost = worker_.ost(*number);
-  if (!ost.mayServe()) return BulkStatus::kRetry;
+  request.registration = verified_[*number];
+  if (!ost.lease.holdsIn(request.registration)) return BulkStatus::kRetry;
   if (request.header.chainVersion != ost.chainVersion) return BulkStatus::kStaleChain;
   return BulkStatus::kOk;
 }

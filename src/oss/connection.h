@@ -62,7 +62,7 @@ class Connection {
   Task<> handleRequest(std::unique_ptr<Request> request);
   Task<> serve(std::unique_ptr<Request> request, BulkStatus admitted);
   Task<BulkStatus> verify(const BulkHeader& header);
-  BulkStatus admit(const Request& request);
+  BulkStatus admit(Request& request);
   void count(const Request& request, const Reply& reply, std::chrono::nanoseconds took);
   void answer(Reply reply);
   Task<> send();

@@ -70,14 +70,14 @@ kj::Promise<void> Control::keepRegistered(uint32_t number) {
   auto& nodes = ost.target.mgsNodes;
   kj::Duration backoff = kBackoffLeast;
   for (size_t attempt = 0;; ++attempt) {
-    uint32_t before = ost.registration;
+    uint32_t before = ost.lease.registration();
     std::string node = nodes[attempt % nodes.size()], why;
     try {
       co_await holdRegistration(number, node);
     } catch (const kj::Exception& exception) {
       why = exception.getDescription().cStr();
     }
-    bool served = ost.registration != before;
+    bool served = ost.lease.registration() != before;
     leases_[number].client.reset();
     if (served || !leases_[number].reported)
       spdlog::warn("{}: no connection with the MDS at {}: {}; trying on", ost.name, node, why);
@@ -140,8 +140,7 @@ kj::Promise<void> Control::registerOst(uint32_t number, rpc::Mds::Client mds,
   lease.termMilliseconds = response.getTermMilliseconds();
   lease.reported = false;
   ost.chainVersion = response.getChainVersion();
-  extendLease(number, sent);
-  ++ost.registration;
+  ost.lease.begin(endOfLease(number, sent));
   sessions_.clear();
   spdlog::info("serving {} on {}:{}", ost.name, host, portList(config_.ports));
 }
@@ -152,13 +151,13 @@ kj::Promise<void> Control::renew(uint32_t number) {
   auto sent = std::chrono::steady_clock::now();
   auto response = co_await timer_.timeoutAfter(kCallMax, request.send());
   osts_[number]->chainVersion = response.getChainVersion();
-  extendLease(number, sent);
+  osts_[number]->lease.extendTo(endOfLease(number, sent));
 }
 
 // A quarter of the term is left for requests that were admitted just before its end.
-void Control::extendLease(uint32_t number, SteadyTime sent) {
+SteadyTime Control::endOfLease(uint32_t number, SteadyTime sent) const {
   std::chrono::milliseconds term(leases_[number].termMilliseconds);
-  osts_[number]->lease.extendTo(sent + term * 3 / 4);
+  return sent + term * 3 / 4;
 }
 
 bool Control::fillStats(uint32_t number, rpc::OstStats::Builder stats) {

@@ -60,7 +60,8 @@ class Control final : public SessionVerifier, private kj::TaskSet::ErrorHandler 
   kj::Promise<void> holdRegistration(uint32_t number, std::string node);
   kj::Promise<void> registerOst(uint32_t number, rpc::Mds::Client mds, std::string localHost);
   kj::Promise<void> renew(uint32_t number);
-  void extendLease(uint32_t number, std::chrono::steady_clock::time_point sent);
+  std::chrono::steady_clock::time_point endOfLease(
+      uint32_t number, std::chrono::steady_clock::time_point sent) const;
   bool fillStats(uint32_t number, rpc::OstStats::Builder stats);
   kj::Promise<void> answerChecks();
   kj::Promise<void> answer(Check check);

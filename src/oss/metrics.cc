@@ -13,9 +13,9 @@ constexpr std::pair<BulkOp, const char*> kOperations[] = {
 void fillOst(MetricsPage& page, const Ost& ost) {
   MetricsPage::Labels labels{{"ost", ost.name}};
   page.gauge("trainfs_ost_serving", "1 while the OST has a lease of the MDS.", labels,
-             ost.mayServe());
+             ost.lease.holds());
   page.counter("trainfs_ost_registrations_total", "Registrations with an MDS.", labels,
-               ost.registration);
+               ost.lease.registration());
   struct statvfs fs{};
   if (statvfs(ost.directory.c_str(), &fs) != 0) return;
   auto bytes = [&](fsblkcnt_t blocks) { return static_cast<double>(blocks) * fs.f_frsize; };

@@ -142,7 +142,7 @@ Task<Status> ObjectStore::waitForRoom() {
 }
 
 Task<Status> ObjectStore::write(ObjectId id, uint64_t offsetBytes, std::span<const std::byte> data,
-                                const uint64_t* pieceSums) {
+                                const uint64_t* pieceSums, uint32_t registration) {
   FileRange range{offsetBytes, data.size()};
   if (auto status = co_await waitForRoom(); !status) co_return status;
   Pin object(*this, stateOf(id));
@@ -155,17 +155,18 @@ Task<Status> ObjectStore::write(ObjectId id, uint64_t offsetBytes, std::span<con
     auto hold = co_await object->locks.take(Mode::kChange, blocks);
     bool growsNow = object->missing() || range.endBytes() > object->sizeBytes;
     if (growsNow && !grows) continue;  // somebody before us cut it off
-    co_return co_await writeHeld(*object, range, data, pieceSums);
+    co_return co_await writeHeld(*object, range, data, pieceSums, registration);
   }
 }
 
 Task<Status> ObjectStore::writeHeld(Object& object, FileRange range,
-                                    std::span<const std::byte> data, const uint64_t* pieceSums) {
+                                    std::span<const std::byte> data, const uint64_t* pieceSums,
+                                    uint32_t registration) {
   if (object.missing()) {
-    if (auto status = mayChange(object); !status) co_return status;
+    if (auto status = mayChange(object, registration); !status) co_return status;
     if (auto status = co_await create(object); !status) co_return status;
   }
-  if (auto status = co_await beginChange(object); !status) co_return status;
+  if (auto status = co_await beginChange(object, registration); !status) co_return status;
   auto ensureSums = [&, blocks = blocksIn(range)]() -> Status {
     uint64_t last = lastBlock(object.sizeBytes);
     if (auto status = ensureChunks(object, last, last + 1); !status) return status;
@@ -198,23 +199,25 @@ Task<Status> ObjectStore::writeHeld(Object& object, FileRange range,
   co_return status ? sums : status;
 }
 
-Task<ObjectStore::Existed> ObjectStore::punch(ObjectId id, FileRange range) {
+Task<ObjectStore::Existed> ObjectStore::punch(ObjectId id, FileRange range, uint32_t registration) {
   Pin object(*this, stateOf(id));
   if (auto status = co_await ensureLoaded(*object); !status) co_return status.error();
   auto hold = co_await object->locks.take(Mode::kChange, blocksIn(range));
   if (object->missing()) co_return false;
   uint64_t end = std::min(range.endBytes(), object->sizeBytes);
   if (range.offsetBytes >= end) co_return true;
-  auto status = co_await punchHeld(*object, {range.offsetBytes, end - range.offsetBytes});
+  auto status =
+      co_await punchHeld(*object, {range.offsetBytes, end - range.offsetBytes}, registration);
   if (!status) co_return status.error();
   co_return true;
 }
 
-Task<Status> ObjectStore::punchHeld(Object& object, FileRange range) {
+Task<Status> ObjectStore::punchHeld(Object& object, FileRange range, uint32_t registration) {
   constexpr uint64_t kChunkBytes = kChunkBlocks * kBlockBytes;
   uint64_t dropFirst = (range.offsetBytes + kChunkBytes - 1) / kChunkBytes;
   uint64_t dropEnd = std::max(dropFirst, range.endBytes() / kChunkBytes);
-  if (auto status = co_await beginChange(object, dropFirst, dropEnd); !status) co_return status;
+  if (auto status = co_await beginChange(object, registration, dropFirst, dropEnd); !status)
+    co_return status;
   auto ensureSums = [&, blocks = blocksIn(range)]() -> Status {
     for (uint64_t edge : {blocks.first, blocks.end - 1})
       if (auto status = ensureChunks(object, edge, edge + 1); !status) return status;
@@ -243,20 +246,23 @@ Task<Status> ObjectStore::punchHeld(Object& object, FileRange range) {
   co_return sums;
 }
 
-Task<ObjectStore::Existed> ObjectStore::truncate(ObjectId id, uint64_t sizeBytes) {
+Task<ObjectStore::Existed> ObjectStore::truncate(ObjectId id, uint64_t sizeBytes,
+                                                 uint32_t registration) {
   Pin object(*this, stateOf(id));
   if (auto status = co_await ensureLoaded(*object); !status) co_return status.error();
   auto hold = co_await object->locks.take(Mode::kChange, {});
   if (object->missing()) co_return false;
   if (object->sizeBytes == sizeBytes) co_return true;
-  if (auto status = co_await truncateHeld(*object, sizeBytes); !status) co_return status.error();
+  if (auto status = co_await truncateHeld(*object, sizeBytes, registration); !status)
+    co_return status.error();
   co_return true;
 }
 
-Task<Status> ObjectStore::truncateHeld(Object& object, uint64_t sizeBytes) {
+Task<Status> ObjectStore::truncateHeld(Object& object, uint64_t sizeBytes, uint32_t registration) {
   bool shrinks = sizeBytes < object.sizeBytes;
   uint64_t dropEnd = shrinks ? ~uint64_t{0} : 0;
-  auto status = co_await beginChange(object, shrinks ? chunksOf(sizeBytes) : 0, dropEnd);
+  auto status =
+      co_await beginChange(object, registration, shrinks ? chunksOf(sizeBytes) : 0, dropEnd);
   if (!status) co_return status;
   for (uint64_t edge : {lastBlock(std::min(sizeBytes, object.sizeBytes)), lastBlock(sizeBytes)}) {
     if (status = ensureChunks(object, edge, edge + 1); status) continue;

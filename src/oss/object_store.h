@@ -4,7 +4,8 @@
 // Everything runs on the worker's reactor; an object's state has no mutex. Requests in flight for
 // one object have the effect of some order of them; which one, when they touch the same blocks, is
 // open. Errors are errnos for the client; EIO always comes with a log line that names the object.
-// EAGAIN: the OST's lease ran out before the change could begin; nothing was done.
+// EAGAIN: the OST's lease ran out, or the registration is over in which the change was admitted,
+// before it could begin; nothing was done.
 #pragma once
 
 #include <algorithm>
@@ -57,7 +58,7 @@ class ObjectStore {
 
   // Makes the object if need be. pieceSums: of the data's pieces, verified by the caller.
   Task<Status> write(ObjectId id, uint64_t offsetBytes, std::span<const std::byte> data,
-                     const uint64_t* pieceSums);
+                     const uint64_t* pieceSums, uint32_t registration);
 
   struct Figures {
     bool exists = false;
@@ -66,8 +67,8 @@ class ObjectStore {
   };
   // Each tells whether the object exists; none makes one.
   using Existed = Result<bool>;
-  Task<Existed> punch(ObjectId id, FileRange range);
-  Task<Existed> truncate(ObjectId id, uint64_t sizeBytes);
+  Task<Existed> punch(ObjectId id, FileRange range, uint32_t registration);
+  Task<Existed> truncate(ObjectId id, uint64_t sizeBytes, uint32_t registration);
   Task<Existed> sync(ObjectId id);
   Task<Result<Figures>> stat(ObjectId id);
   // Durably gone when it returns.
@@ -155,20 +156,21 @@ class ObjectStore {
 
   // -- object_store.cc: requests --
   Task<Status> writeHeld(Object& object, FileRange range, std::span<const std::byte> data,
-                         const uint64_t* pieceSums);
+                         const uint64_t* pieceSums, uint32_t registration);
   Task<Status> waitForRoom();
   Result<Slice> sumSlice(Object& object, FileRange wanted, FileRange read,
                          std::span<const std::byte> data, bool verify);
   Task<Result<size_t>> readFully(int fd, uint64_t offsetBytes, std::span<std::byte> room);
   Task<Status> writeFully(int fd, uint64_t offsetBytes, std::span<const std::byte> data);
-  Task<Status> truncateHeld(Object& object, uint64_t sizeBytes);
-  Task<Status> punchHeld(Object& object, FileRange range);
+  Task<Status> truncateHeld(Object& object, uint64_t sizeBytes, uint32_t registration);
+  Task<Status> punchHeld(Object& object, FileRange range, uint32_t registration);
 
   // -- object_store_sync.cc: what is durable --
   // Before the first change to a clean state; also forgets the sums at rest of [dropFirst,
   // dropEnd).
-  Task<Status> beginChange(Object& object, uint64_t dropFirst = 0, uint64_t dropEnd = 0);
-  Status mayChange(const Object& object);
+  Task<Status> beginChange(Object& object, uint32_t registration, uint64_t dropFirst = 0,
+                           uint64_t dropEnd = 0);
+  Status mayChange(const Object& object, uint32_t registration);
   void setDirty(Object& object);
   void noteChanged(Object& object);
   void setClean(Object& object);

@@ -30,12 +30,13 @@ Task<Status> ObjectStore::commit(IndexChange change) {
   co_return Done{};
 }
 
-Task<Status> ObjectStore::beginChange(Object& object, uint64_t dropFirst, uint64_t dropEnd) {
+Task<Status> ObjectStore::beginChange(Object& object, uint32_t registration, uint64_t dropFirst,
+                                      uint64_t dropEnd) {
   auto needed = [&] {
     bool drops = dropEnd > dropFirst && object.hasRecord && !object.sums.inDoubt();
     return !object.dirty || drops;
   };
-  if (auto status = mayChange(object); !status) co_return status;
+  if (auto status = mayChange(object, registration); !status) co_return status;
   if (!needed()) {
     object.changedHere = true;
     co_return Done{};
@@ -52,7 +53,7 @@ Task<Status> ObjectStore::beginChange(Object& object, uint64_t dropFirst, uint64
   }
   object.loading.release();
   if (!status) co_return status;
-  status = mayChange(object);
+  status = mayChange(object, registration);
   // The index has lost sums of bytes that stay as they are.
   if (!status && dropEnd > dropFirst) object.sums.doubtAll();
   // Not before: an object that stays clean would keep its descriptor for ever.
@@ -61,13 +62,13 @@ Task<Status> ObjectStore::beginChange(Object& object, uint64_t dropFirst, uint64
 }
 
 // Asked right before a change: a request may have waited long for its turn.
-Status ObjectStore::mayChange(const Object& object) {
+Status ObjectStore::mayChange(const Object& object, uint32_t registration) {
   if (object.failed || index_.givenUp()) {
     spdlog::error("{}: object {}: not changed, because {} lost writes", name_,
                   objectIdHex(object.id), object.failed ? "it" : "this OST");
     return Errno(EIO);
   }
-  if (!lease_.holds()) return Errno(EAGAIN);
+  if (!lease_.holdsIn(registration)) return Errno(EAGAIN);
   return Done{};
 }
 

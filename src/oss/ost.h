@@ -19,10 +19,8 @@ struct Ost {
   std::unique_ptr<ObjectIndex> index;
 
   // Written by the control thread.
-  std::atomic<uint32_t> registration{0};  // counts registrations with the MDS; 0: none yet
   std::atomic<uint32_t> chainVersion{0};
   Lease lease;
-  bool mayServe() const { return registration != 0 && lease.holds(); }
 
   // Some object may be dirty for longer than until the cleaner comes by.
   std::atomic<bool> unclean{false};

@@ -52,11 +52,13 @@ std::vector<std::byte> encodeHead(BulkHeader header, const std::vector<Outcome>&
 // Runs one extent of a request. `memory`: the extent's part of the request's buffer.
 class ExtentRun {
  public:
-  ExtentRun(ObjectStore& store, const std::string& ostName, BulkOp op, const BulkExtent& extent,
-            std::span<std::byte> memory, const uint64_t* sums, Outcome& outcome)
+  ExtentRun(ObjectStore& store, const std::string& ostName, const Request& request,
+            const BulkExtent& extent, std::span<std::byte> memory, const uint64_t* sums,
+            Outcome& outcome)
       : store_(store),
         ostName_(ostName),
-        op_(op),
+        op_(request.header.op),
+        registration_(request.registration),
         extent_(extent),
         object_(decodeObjectId(extent.object)),
         memory_(memory),
@@ -107,15 +109,16 @@ class ExtentRun {
   }
 
   Task<> write() {
-    auto status = co_await store_.write(object_, extent_.offsetBytes, memory_, sums_);
+    auto status =
+        co_await store_.write(object_, extent_.offsetBytes, memory_, sums_, registration_);
     outcome_.error = status.errnoOrZero();
     outcome_.extent.verifier = store_.verifier();
   }
 
   Task<> change() {
-    auto existed = op_ == BulkOp::kPunch ? co_await store_.punch(object_, range())
+    auto existed = op_ == BulkOp::kPunch ? co_await store_.punch(object_, range(), registration_)
                    : op_ == BulkOp::kTruncate
-                       ? co_await store_.truncate(object_, extent_.offsetBytes)
+                       ? co_await store_.truncate(object_, extent_.offsetBytes, registration_)
                        : co_await store_.sync(object_);
     outcome_.error = existed.errnoOrZero();
     if (existed && !*existed) co_return missing();
@@ -135,6 +138,7 @@ class ExtentRun {
   ObjectStore& store_;
   const std::string& ostName_;
   const BulkOp op_;
+  const uint32_t registration_;
   const BulkExtent extent_;
   const ObjectId object_;
   const std::span<std::byte> memory_;
@@ -204,7 +208,7 @@ Task<Reply> perform(Reactor& reactor, ObjectStore& store, const std::string& ost
                    : op == BulkOp::kRead
                        ? ObjectStore::roomFor({extent.offsetBytes, extent.lengthBytes})
                        : 0;
-    runs.emplace_back(store, ostName, op, extent, memory.first(bytes), sums, outcomes[i]);
+    runs.emplace_back(store, ostName, request, extent, memory.first(bytes), sums, outcomes[i]);
     memory = memory.subspan(bytes);
     if (op == BulkOp::kWrite) sums += blockPieces(extent.offsetBytes, extent.lengthBytes);
   }

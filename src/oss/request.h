@@ -17,6 +17,7 @@ struct Request {
   std::vector<uint64_t> sums;  // of a write's payload
   BufferPool::Buffer buffer;   // a write's payload; room for what a read reads
   size_t charge = 0;           // see Reply
+  uint32_t registration = 0;   // of the OST, in which the request was admitted
 
   // Bytes of buffer that the request needs, known from its checked head.
   static size_t bufferBytes(const BulkHeader& header, std::span<const BulkExtent> extents);

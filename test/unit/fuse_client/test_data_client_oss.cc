@@ -27,8 +27,7 @@ class RealOss {
       ost->directory = directories_[index].path();
       ost->index = std::make_unique<oss::ObjectIndex>(ost->directory + "/index");
       ost->chainVersion = 1;
-      ost->lease.extendTo(std::chrono::steady_clock::now() + 1h);
-      ost->registration = 1;
+      ost->lease.begin(std::chrono::steady_clock::now() + 1h);
       osts_.push_back(std::move(ost));
     }
     start();

@@ -42,7 +42,7 @@ inline ObjectId objectNumber(uint64_t number) {
 class StoreFixture {
  public:
   explicit StoreFixture(const ObjectStoreLimits& limits = {}) : limits_(limits) {
-    lease_.extendTo(Lease::Instant::max());
+    lease_.begin(Lease::Instant::max());
     open();
   }
 
@@ -79,7 +79,13 @@ class StoreFixture {
 
   int write(ObjectId id, uint64_t offset, const Bytes& data) {
     auto sums = sumsOf(offset, data);
-    return wait(store_->write(id, offset, data, sums.data())).errnoOrZero();
+    return wait(store_->write(id, offset, data, sums.data(), registration())).errnoOrZero();
+  }
+  ObjectStore::Existed truncate(ObjectId id, uint64_t sizeBytes) {
+    return wait(store_->truncate(id, sizeBytes, registration()));
+  }
+  ObjectStore::Existed punch(ObjectId id, FileRange range) {
+    return wait(store_->punch(id, range, registration()));
   }
   struct ReadBack {
     int error = 0;
@@ -109,6 +115,7 @@ class StoreFixture {
   ObjectIndex& index() { return *index_; }
   Reactor& reactor() { return reactor_; }
   Lease& lease() { return lease_; }
+  uint32_t registration() const { return lease_.registration(); }
   const std::string& path() const { return directory_->path(); }
 
  private:

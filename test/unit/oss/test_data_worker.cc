@@ -46,6 +46,10 @@ class FakeVerifier final : public SessionVerifier {
   int asked_ = 0;
 };
 
+Lease::Instant inAnHour() {
+  return std::chrono::steady_clock::now() + std::chrono::hours(1);
+}
+
 class WorkerFixture {
  public:
   explicit WorkerFixture(uint32_t workers = 1) {
@@ -55,8 +59,7 @@ class WorkerFixture {
     ost->directory = directory_.path();
     ost->index = std::make_unique<ObjectIndex>(directory_.path() + "/index");
     ost->chainVersion = 1;
-    ost->lease.extendTo(std::chrono::steady_clock::now() + std::chrono::hours(1));
-    ost->registration = 1;
+    ost->lease.begin(inAnHour());
     osts_.push_back(std::move(ost));
     for (uint32_t i = 0; i < workers; ++i) {
       auto listener = listenOn("127.0.0.1", 0);
@@ -242,12 +245,12 @@ TEST_CASE("who may speak is what the MDS says, once per connection and registrat
   for (int i = 0; i < 5; ++i) REQUIRE(stat(client) == BulkStatus::kOk);
   REQUIRE(fixture.verifier().asked() == 1);
 
-  ++fixture.ost().registration;
+  fixture.ost().lease.begin(inAnHour());
   REQUIRE(stat(client) == BulkStatus::kOk);
   REQUIRE(fixture.verifier().asked() == 2);
 
   fixture.verifier().evict(7);
-  ++fixture.ost().registration;
+  fixture.ost().lease.begin(inAnHour());
   REQUIRE(stat(client) == BulkStatus::kStaleSession);
   BulkClient again(fixture.port(), 7);
   REQUIRE(again.hello() == BulkStatus::kStaleSession);

@@ -159,7 +159,7 @@ TEST_CASE("a sparse object costs nothing for its holes") {
   REQUIRE(fixture.read(id, far / 2, kMiB).data == Bytes(kMiB));
   REQUIRE(fixture.read(id, far / 2, kMiB).sumsRight);
   REQUIRE(fixture.read(id, far, 5000).data == data);
-  REQUIRE(*fixture.wait(fixture.store().truncate(id, far / 2 + 77)));
+  REQUIRE(*fixture.truncate(id, far / 2 + 77));
   fixture.reopen();  // in doubt now
   REQUIRE(fixture.sync(id) == 0);
   auto back = fixture.read(id, far / 2, kMiB);
@@ -183,9 +183,31 @@ TEST_CASE("a change whose turn comes after the lease's end is not made") {
   REQUIRE(fixture.write(id, 0, Bytes(10)) == 0);
   fixture.lease().extendTo({});
   REQUIRE(fixture.write(id, 0, Bytes(20)) == EAGAIN);
-  REQUIRE(fixture.wait(fixture.store().truncate(id, 5)).errnoOrZero() == EAGAIN);
-  REQUIRE(fixture.wait(fixture.store().punch(id, {0, 5})).errnoOrZero() == EAGAIN);
+  REQUIRE(fixture.truncate(id, 5).errnoOrZero() == EAGAIN);
+  REQUIRE(fixture.punch(id, {0, 5}).errnoOrZero() == EAGAIN);
   REQUIRE(fixture.read(id, 0, 100).data == Bytes(10));
+}
+
+TEST_CASE("a change that was admitted in an earlier registration is not made in a later one") {
+  StoreFixture fixture;
+  auto id = objectNumber(1);
+  REQUIRE(fixture.write(id, 0, Bytes(10)) == 0);
+  REQUIRE(fixture.sync(id) == 0);
+  Bytes data(20);
+  auto sums = sumsOf(0, data);
+  uint32_t old = fixture.registration();
+  auto registerAnew = [&] { fixture.lease().begin(Lease::Instant::max()); };
+  // While it waits for the index; then the object is dirty, and nothing is waited for any more.
+  for (int round = 0; round < 2; ++round)
+    REQUIRE(fixture.wait(fixture.store().write(id, 0, data, sums.data(), old), registerAnew)
+                .errnoOrZero() == EAGAIN);
+  REQUIRE(fixture.wait(fixture.store().truncate(id, 5, old)).errnoOrZero() == EAGAIN);
+  REQUIRE(fixture.wait(fixture.store().punch(id, {0, 5}, old)).errnoOrZero() == EAGAIN);
+  REQUIRE(fixture.wait(fixture.store().write(objectNumber(2), 0, data, sums.data(), old))
+              .errnoOrZero() == EAGAIN);
+  REQUIRE(fixture.read(objectNumber(2), 0, 1).missing);
+  REQUIRE(fixture.read(id, 0, 100).data == Bytes(10));
+  REQUIRE(fixture.write(id, 0, data) == 0);
 }
 
 TEST_CASE("a change that is refused after its sums were dropped damages nothing") {
@@ -195,7 +217,7 @@ TEST_CASE("a change that is refused after its sums were dropped damages nothing"
   constexpr uint64_t kSecondChunk = kChunkBlocks * kBlockBytes;
   Bytes data = randomBytes(random, 2 * kBlockBytes);
   REQUIRE(fixture.write(id, kSecondChunk, data) == 0);
-  REQUIRE(fixture.wait(fixture.store().truncate(id, 2 * kSecondChunk)).ok());
+  REQUIRE(fixture.truncate(id, 2 * kSecondChunk).ok());
   REQUIRE(fixture.sync(id) == 0);
   auto endLeaseDuring = [&](auto change) {
     fixture.reopen();
@@ -213,8 +235,11 @@ TEST_CASE("a change that is refused after its sums were dropped damages nothing"
       if (!synced) fixture.reopen();
     }
   };
-  endLeaseDuring([&](ObjectStore& store) { return store.punch(id, {0, 2 * kSecondChunk}); });
-  endLeaseDuring([&](ObjectStore& store) { return store.truncate(id, 100); });
+  endLeaseDuring([&](ObjectStore& store) {
+    return store.punch(id, {0, 2 * kSecondChunk}, fixture.registration());
+  });
+  endLeaseDuring(
+      [&](ObjectStore& store) { return store.truncate(id, 100, fixture.registration()); });
 }
 
 TEST_CASE("a reader that doubts its sums has the server look") {

@@ -92,13 +92,13 @@ class RandomOperations {
 
   void truncate(ObjectId id, Model& model) {
     uint64_t size = random_() % 6 == 0 ? 0 : position();
-    REQUIRE(*fixture_.wait(fixture_.store().truncate(id, size)) == model.exists);
+    REQUIRE(*fixture_.truncate(id, size) == model.exists);
     if (model.exists) model.data.resize(size);
   }
 
   void punch(ObjectId id, Model& model) {
     uint64_t at = position(), bytes = random_() % 5 == 0 ? 35 * kMiB : length();
-    REQUIRE(*fixture_.wait(fixture_.store().punch(id, {at, bytes})) == model.exists);
+    REQUIRE(*fixture_.punch(id, {at, bytes}) == model.exists);
     for (uint64_t i = at; i < std::min<uint64_t>(at + bytes, model.data.size()); ++i)
       model.data[i] = std::byte{0};
   }
@@ -167,7 +167,8 @@ class Crowd {
       if (random() % 2 == 0) {
         Bytes data = randomBytes(random, bytes);
         auto sums = sumsOf(offset, data);
-        auto status = co_await fixture_.store().write(id_, offset, data, sums.data());
+        auto status = co_await fixture_.store().write(id_, offset, data, sums.data(),
+                                                      fixture_.registration());
         if (!status) std::abort();
         std::copy(data.begin(), data.end(), mine.begin() + at);
         ends_[number] = std::max(ends_[number], at + bytes);
