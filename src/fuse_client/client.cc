@@ -154,6 +154,7 @@ void Client::reportNowAndThen() {
     if (stopping_) return;
     lock.unlock();
     reportAll(MdsClient::Urgency::kOrdinary, [] {});
+    inodes_.dropIdle();
     lock.lock();
   }
 }

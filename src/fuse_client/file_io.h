@@ -76,10 +76,8 @@ class FileIo {
   static void noteUnsynced(Inode& inode, const ObjectRef& object, uint64_t verifier);
   static void noteChanged(const InodePtr& inode, const std::vector<ObjectRef>& objects,
                           const Result<Verifiers>& verifiers);
-  using UnsyncedObjects = std::map<ObjectId, Unsynced>;
   static UnsyncedObjects takeUnsynced(Inode& inode);
-  static void noteSynced(Inode& inode, const UnsyncedObjects& objects,
-                         const Result<Verifiers>& verifiers);
+  void noteSynced(Inode& inode, const UnsyncedObjects& objects, const Result<Verifiers>& verifiers);
   void reportSynced(const InodePtr& inode, Losses::Mark mark, Status synced, Answer<Done> answer);
   void setAttributesNow(const InodePtr& inode, Identity identity, SetAttrOp op,
                         Answer<Inodes::Taken> answer);

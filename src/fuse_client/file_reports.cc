@@ -78,13 +78,12 @@ void FileIo::reportUrgently(InodePtr inode, Answer<Done> answer) {
 }
 
 void FileIo::exclusivelyReported(InodePtr inode, std::function<void(Status, Pass)> next) {
-  inode->access->exclusive([=, this](Pass pass) {
-    report(inode, [next, pass](Status status) { next(status, pass); });
-  });
+  inode->access->exclusive(
+      [=, this](Pass pass) { report(inode, [next, pass](Status status) { next(status, pass); }); });
 }
 
 // What a sync has to cover. mutex held.
-FileIo::UnsyncedObjects FileIo::takeUnsynced(Inode& inode) {
+UnsyncedObjects FileIo::takeUnsynced(Inode& inode) {
   UnsyncedObjects objects;
   objects.swap(inode.unsynced);
   if (inode.pastUnknown && inode.layout)
@@ -99,11 +98,13 @@ void FileIo::noteSynced(Inode& inode, const UnsyncedObjects& objects,
   if (verifiers) inode.pastUnknown = false;
   size_t i = 0;
   for (auto& [object, change] : objects) {
-    bool known = change.verifier != 0;  // else it is one of the past, which nothing is known of
+    bool known = change.verifier != 0;  // else it is one of the past
+    // Of whose past nothing is known may be one of those that could not be remembered.
+    uint64_t expected = known ? change.verifier : inodes_.forgotten().dropped(change.chain);
     if (!verifiers && known) {
       auto [at, added] = inode.unsynced.try_emplace(object, change);
       if (!added && at->second.verifier != change.verifier) inode.losses.add();
-    } else if (verifiers && known && change.verifier != (*verifiers)[i]) {
+    } else if (verifiers && expected != 0 && expected != (*verifiers)[i]) {
       spdlog::error("file {:x}: object {}: its server lost what was written and not synced",
                     inode.id.value, objectIdHex(object));
       inode.losses.add();
@@ -207,7 +208,8 @@ void FileIo::close(InodePtr inode, bool writing) {
     releaseInTurn(inode);
 }
 
-// After the last report, which may not have got in line yet: the release takes away what that one needs.
+// After the last report, which may not have got in line yet: the release takes away what that one
+// needs.
 void FileIo::releaseInTurn(const InodePtr& inode) {
   {
     std::lock_guard lock(inode->mutex);
@@ -229,15 +231,14 @@ void FileIo::reportLast(const InodePtr& inode, Pass pass) {
   measureUsed(inode, [=, this](uint64_t usedBytes) {
     // One report after another: with the last one the right to send any is gone.
     inode->syncs->exclusive([=, this](Pass syncPass) {
-      sendReport(inode, false, usedBytes, MdsClient::Urgency::kOrdinary,
-                 [=, this](Status status) {
-                   (void)syncPass;
-                   if (!status) {
-                     std::lock_guard lock(inode->mutex);
-                     inode->losses.add();
-                   }
-                   releaseIfClosed(inode, pass);
-                 });
+      sendReport(inode, false, usedBytes, MdsClient::Urgency::kOrdinary, [=, this](Status status) {
+        (void)syncPass;
+        if (!status) {
+          std::lock_guard lock(inode->mutex);
+          inode->losses.add();
+        }
+        releaseIfClosed(inode, pass);
+      });
     });
   });
 }

@@ -42,6 +42,11 @@ Attributes Inode::present() const {
   return result;
 }
 
+Forgotten::Past Inode::takePast() {
+  if (known && attributes.links == 0) return {};
+  return {std::move(unsynced), losses.untold(), strayBytes};
+}
+
 InodePtr Inodes::find(InodeId id) {
   auto& shard = shardOf(id);
   std::lock_guard lock(shard.mutex);
@@ -53,10 +58,13 @@ InodePtr Inodes::obtain(InodeId id) {
   auto& shard = shardOf(id);
   std::lock_guard lock(shard.mutex);
   auto& slot = shard.inodes[id];
-  if (!slot) {
-    slot = std::make_shared<Inode>(id);
-    slot->changedAt = shard.droppedAt;  // an answer older than that could be about its past
-  }
+  if (slot) return slot;
+  slot = std::make_shared<Inode>(id);
+  slot->changedAt = shard.droppedAt;  // an answer older than that could be about its past
+  auto past = forgotten_.take(id);
+  slot->unsynced = std::move(past.unsynced);
+  slot->strayBytes = past.strayBytes;
+  if (past.lossUntold) slot->losses.add();
   return slot;
 }
 
@@ -131,12 +139,8 @@ bool Inodes::isOpen(InodeId id) {
 }
 
 void Inodes::addLookup(const InodePtr& inode) {
-  auto& shard = shardOf(inode->id);
-  std::lock_guard shardLock(shard.mutex);
-  auto& present = shard.inodes[inode->id];
-  if (!present) present = inode;  // it was dropped since it was obtained
-  std::lock_guard lock(present->mutex);
-  ++present->lookups;
+  std::lock_guard lock(inode->mutex);
+  ++inode->lookups;
 }
 
 void Inodes::forget(InodeId id, uint64_t lookups) {
@@ -159,16 +163,32 @@ void Inodes::dropIfUnused(InodeId id) {
   std::lock_guard lock(shard.mutex);
   auto found = shard.inodes.find(id);
   if (found == shard.inodes.end()) return;
-  // An operation that still runs holds it: the end of that one is none of ours, so look at all that
-  // keeps state.
   auto& inode = *found->second;
   {
     std::lock_guard inner(inode.mutex);
     if (inode.lookups != 0 || inode.handles != 0 || inode.unreported.any()) return;
+    // An operation that still runs, as the write of a caller that was killed, may yet change it;
+    // and who meets it again meanwhile must meet the same one. The map's reference is the only way
+    // to another one, so if it is the last it stays the last.
+    if (found->second.use_count() > 1) {
+      std::lock_guard idleLock(idleSoonMutex_);
+      idleSoon_.insert(id);
+      return;
+    }
     shard.droppedAt = std::max(shard.droppedAt, inode.changedAt);
+    forgotten_.keep(id, inode.takePast());
   }
   dropped = std::move(found->second);
   shard.inodes.erase(found);
+}
+
+void Inodes::dropIdle() {
+  std::unordered_set<InodeId> ids;
+  {
+    std::lock_guard lock(idleSoonMutex_);
+    ids.swap(idleSoon_);
+  }
+  for (auto id : ids) dropIfUnused(id);
 }
 
 void Inodes::addHandle(const InodePtr& inode, bool writing) {

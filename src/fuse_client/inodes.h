@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "fuse_client/data_client.h"
+#include "fuse_client/forgotten.h"
 #include "fuse_client/losses.h"
 #include "fuse_client/mds_client.h"
 #include "fuse_client/ordered_access.h"
@@ -45,12 +46,6 @@ struct Unreported {
 // What OSTs' file systems allocate in.
 inline constexpr uint64_t kAllocationBytes = 4096;
 
-// An object with changes that no fsync has covered yet.
-struct Unsynced {
-  ChainId chain;
-  uint64_t verifier = 0;  // that they were answered with
-};
-
 struct Inode {
   explicit Inode(InodeId inode) : id(inode) {}
   const InodeId id;
@@ -74,13 +69,14 @@ struct Inode {
   bool orphan = false;  // unlinked, maybe, and kept for this client until its last handle goes
 
   Unreported unreported;
-  std::map<ObjectId, Unsynced> unsynced;  // changed since the last fsync
-  bool pastUnknown =
-      true;  // there may be more of them: the inode was forgotten and met again since
+  UnsyncedObjects unsynced;  // changed since the last fsync
+  bool pastUnknown = true;   // there may be more: a write failed, or the inode was met only now
   bool grownInOrder = true;  // every byte was appended: allocated bytes follow from the size
   bool strayBytes = false;   // a write failed that may have left bytes beyond the size
   Losses losses;             // EIO at the next fsync or close
 
+  // Is to be remembered when the inode is forgotten. mutex held.
+  Forgotten::Past takePast();
   // Attributes with what was written here on top. mutex held.
   Attributes present() const;
 };
@@ -91,7 +87,8 @@ struct OpenHandle {
   InodePtr inode;
   bool writing = false;
   Losses::Mark losses;  // of files
-  bool cached = false;  // the kernel keeps what it reads, also when this client may not cache any more
+  bool cached =
+      false;  // the kernel keeps what it reads, also when this client may not cache any more
 };
 
 class Inodes {
@@ -106,7 +103,10 @@ class Inodes {
   Instant tick() { return clock_.fetch_add(1, std::memory_order_acq_rel) + 1; }
 
   InodePtr find(InodeId id);    // null: not known
-  InodePtr obtain(InodeId id);  // makes it if need be; gone again when nothing holds it
+  InodePtr obtain(InodeId id);  // makes it if need be; the same one as long as anybody holds it
+  // Lets go of inodes that only an operation under way had kept. Now and then.
+  void dropIdle();
+  const Forgotten& forgotten() const { return forgotten_; }
 
   // Takes an answer over; `askedAt`: the clock when the question was asked. Returns what to tell
   // the kernel, and whether that may be cached (it is the newest there is).
@@ -165,6 +165,9 @@ class Inodes {
   InodeId root_ = kRootInode;
   std::atomic<Instant> clock_{1};
   std::array<Shard, kShards> shards_;
+  Forgotten forgotten_;
+  std::mutex idleSoonMutex_;
+  std::unordered_set<InodeId> idleSoon_;
   std::mutex openMutex_;
   std::unordered_map<InodeId, InodePtr> open_;
   std::mutex hardLinkedMutex_;

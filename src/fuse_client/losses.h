@@ -16,6 +16,7 @@ class Losses {
     ++count_;
     told_ = false;
   }
+  bool untold() const { return !told_; }
   Mark newMark() const { return std::make_shared<uint64_t>(told_ ? count_ : count_ - 1); }
   // True: there are some that the handle has not been told of; now it has.
   bool take(const Mark& mark) {

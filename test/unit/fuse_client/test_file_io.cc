@@ -121,8 +121,8 @@ TEST_CASE("a reader that closes during the last report does not release before i
   CHECK(f.script.asked() == Names{"release"});
 }
 
-// A rename by another thread did, between the two steps of the last close: the release came first, and
-// the size was lost.
+// A rename by another thread did, between the two steps of the last close: the release came first,
+// and the size was lost.
 TEST_CASE("a release that gets in line before the last report reports first", "[client]") {
   Fixture f;
   f.openToWrite();
@@ -383,4 +383,64 @@ TEST_CASE(
     f.files.noteUnlinked(f.inode);
   }
   CHECK(f.script.asked() == Names{"release"});
+}
+
+TEST_CASE("what a server lost is told although the kernel forgot the file in between", "[client]") {
+  Fixture f;
+  f.inodes.addLookup(f.inode);
+  f.openToWrite();
+  f.write(0, "lost");
+  f.layout.components[0].exists = {true, false};
+  f.tell();
+  f.files.close(f.inode, true);
+  f.script.answerAll();
+  std::weak_ptr<Inode> before = f.inode;
+  f.inode.reset();
+  f.inodes.forget(kFile, 1);
+  f.inodes.unreported();  // as the reporter does
+  f.inodes.dropIdle();
+  REQUIRE(before.expired());
+
+  f.inode = f.inodes.obtain(kFile);
+  f.inodes.take(*f.inode, f.mds.node, f.inodes.now());
+  f.handle = f.inode->losses.newMark();
+  f.data.verifier = 2;  // its machine was started anew
+  auto sync = [&] {
+    Status status = Done{};
+    f.files.sync(f.inode, f.handle, [&](Status result) { status = result; });
+    f.script.answerAll();
+    return status.errnoOrZero();
+  };
+  CHECK(sync() == EIO);
+  CHECK(sync() == 0);
+}
+
+TEST_CASE("a file that a write still runs on is the same one when it is met again", "[client]") {
+  Fixture f;
+  f.inodes.addLookup(f.inode);
+  f.openToWrite();
+  std::string text = "abc";
+  f.files.write(f.inode, 0, std::as_bytes(std::span(text)), false, [](auto) {});
+  f.files.close(f.inode, true);
+  std::weak_ptr<Inode> before = f.inode;
+  f.inode.reset();
+  f.inodes.forget(kFile, 1);
+  CHECK(f.inodes.obtain(kFile) == before.lock());
+  f.script.answerAll();
+  f.inodes.unreported();  // as the reporter does
+  f.inodes.dropIdle();
+  CHECK(before.expired());
+}
+
+TEST_CASE("what there is no room to remember is suspected, not forgotten", "[client]") {
+  Forgotten forgotten;
+  auto object = [](uint64_t inode) { return ObjectId{.inode = {inode}, .generation = 1}; };
+  for (uint64_t i = 1; i <= Forgotten::kObjectsMax; ++i)
+    forgotten.keep({i}, {.unsynced = {{object(i), {ChainId{3}, 9}}}});
+  CHECK(forgotten.dropped(ChainId{3}) == 0);
+  forgotten.keep({0x100000}, {.unsynced = {{object(0x100000), {ChainId{3}, 10}}}});
+  CHECK(forgotten.take({1}).empty());
+  CHECK(forgotten.dropped(ChainId{3}) == 9);
+  CHECK(forgotten.take({2}).unsynced.size() == 1);
+  CHECK(forgotten.take({2}).empty());
 }
