@@ -34,9 +34,14 @@ uint64_t zeroBlockSum();
 
 class BlockSums {
  public:
+  enum class State : uint8_t {
+    kStored,  // as the index has it
+    kFresh,   // known, but not stored yet
+    kUnknown,
+  };
   struct Chunk {
     std::vector<uint64_t> sums;  // from the chunk's first block on; the rest are zero blocks
-    std::vector<bool> unknown;   // as long as sums
+    std::vector<State> states;   // as long as sums
     bool changed = false;        // differs from what the index has
   };
 
@@ -53,6 +58,7 @@ class BlockSums {
 
   // Nothing: unknown.
   std::optional<uint64_t> get(uint64_t block) const;
+  State stateOf(uint64_t block) const;
   void set(uint64_t block, uint64_t sum);
 
   // [offset, offset+length) was written and `pieceSums` are the sums of its pieces; the object was
@@ -77,8 +83,9 @@ class BlockSums {
   void clear() { chunks_.clear(); }
 
  private:
+  const Chunk& chunkAt(uint64_t block) const;
   Chunk& chunkAt(uint64_t block);
-  void put(uint64_t block, uint64_t sum, bool unknown);
+  void put(uint64_t block, uint64_t sum, State state);
   void grew(uint64_t oldSizeBytes, uint64_t newSizeBytes);
 
   std::map<uint64_t, Chunk> chunks_;

@@ -116,14 +116,9 @@ Result<ObjectStore::Slice> ObjectStore::sumSlice(Object& object, FileRange wante
     // A sync beside this read may have found a sum that was unknown when the read was planned.
     bool whole = begin >= read.offsetBytes && blockEnd <= read.endBytes();
     bool asItIs = atRest && at == begin && pieceEnd == blockEnd;
-    if (atRest && whole && (!asItIs || verify)) {
-      uint64_t found = sumOf(begin, blockEnd);
-      if (found != *atRest) {
-        spdlog::error("{}: object {}, block {}: damaged at rest: sum {:016x}, should be {:016x}",
-                      name_, objectIdHex(object.id), block, found, *atRest);
-        return Errno(EIO);
-      }
-    }
+    if (atRest && whole && (!asItIs || verify))
+      if (auto same = compare(object, block, sumOf(begin, blockEnd), *atRest); !same)
+        return same.error();
     slice.sums.push_back(asItIs ? *atRest : sumOf(at, pieceEnd));
     at = pieceEnd;
   }
@@ -166,6 +161,9 @@ Task<Status> ObjectStore::writeHeld(Object& object, FileRange range,
     if (auto status = mayChange(object, registration); !status) co_return status;
     if (auto status = co_await create(object); !status) co_return status;
   }
+  uint64_t changesFrom = std::min(range.offsetBytes, object.sizeBytes);
+  if (auto status = co_await verifyEdges(object, changesFrom, range.endBytes()); !status)
+    co_return status;
   if (auto status = co_await beginChange(object, registration); !status) co_return status;
   auto ensureSums = [&, blocks = blocksIn(range)]() -> Status {
     uint64_t last = lastBlock(object.sizeBytes);
@@ -214,6 +212,8 @@ Task<ObjectStore::Existed> ObjectStore::punch(ObjectId id, FileRange range, uint
 
 Task<Status> ObjectStore::punchHeld(Object& object, FileRange range, uint32_t registration) {
   constexpr uint64_t kChunkBytes = kChunkBlocks * kBlockBytes;
+  if (auto status = co_await verifyEdges(object, range.offsetBytes, range.endBytes()); !status)
+    co_return status;
   uint64_t dropFirst = (range.offsetBytes + kChunkBytes - 1) / kChunkBytes;
   uint64_t dropEnd = std::max(dropFirst, range.endBytes() / kChunkBytes);
   if (auto status = co_await beginChange(object, registration, dropFirst, dropEnd); !status)
@@ -261,6 +261,8 @@ Task<ObjectStore::Existed> ObjectStore::truncate(ObjectId id, uint64_t sizeBytes
 Task<Status> ObjectStore::truncateHeld(Object& object, uint64_t sizeBytes, uint32_t registration) {
   bool shrinks = sizeBytes < object.sizeBytes;
   uint64_t dropEnd = shrinks ? ~uint64_t{0} : 0;
+  auto [from, to] = std::minmax({sizeBytes, object.sizeBytes});
+  if (auto intact = co_await verifyEdges(object, from, to); !intact) co_return intact;
   auto status =
       co_await beginChange(object, registration, shrinks ? chunksOf(sizeBytes) : 0, dropEnd);
   if (!status) co_return status;

@@ -189,11 +189,17 @@ class ObjectStore {
   Task<> cleanOne(ObjectId id, Permits& permits);
   Task<Status> destroyHeld(Object& object);
 
-  // -- object_store_sums.cc: sums made from files --
+  // -- object_store_sums.cc: sums made from files, and checked with them --
   Status findDoubtful(Object& object);
+  template <typename Use>
+  Task<Status> readPiece(Object& object, uint64_t offsetBytes, size_t bytes, Use use);
   Task<Status> sumPiece(Object& object, uint64_t block);
   Task<> sumAhead(Object& object);
   Task<Status> sumUnknown(Object& object);
+  Status compare(const Object& object, uint64_t block, uint64_t found, uint64_t known) const;
+  Task<Status> verifyBlock(Object& object, uint64_t block);
+  // Before [offset, end) changes, growth included: of the blocks at both edges.
+  Task<Status> verifyEdges(Object& object, uint64_t offsetBytes, uint64_t endBytes);
 
   struct DirectorySync {
     explicit DirectorySync(Reactor& reactor) : turn(reactor, 1) {}
