@@ -64,9 +64,7 @@ DiskRecorder* DiskRecorder::active() {
 
 DiskRecorder::DiskRecorder(const std::string& directory)
     : directory_(std::filesystem::canonical(directory)) {
-  struct stat root{};
-  if (stat(directory_.c_str(), &root) != 0) giveUp(directory_ + ": " + std::strerror(errno));
-  addFile({root.st_dev, root.st_ino}, true);
+  addFile(identityOf(directory_), true);
   addBaseline(kRoot, directory_);
   names_ = baselineNames_;
   DiskRecorder* none = nullptr;
@@ -97,6 +95,12 @@ void DiskRecorder::addBaseline(FileId directory, const std::string& path) {
       files_[file].sizeBytes = files_[file].baseline.size();
     }
   }
+}
+
+DiskRecorder::Identity DiskRecorder::identityOf(const std::string& path) {
+  struct stat status{};
+  if (stat(path.c_str(), &status) != 0) giveUp(path + ": " + std::strerror(errno));
+  return {status.st_dev, status.st_ino};
 }
 
 DiskRecorder::FileId DiskRecorder::addFile(const Identity& identity, bool directory) {
@@ -312,21 +316,44 @@ std::string DiskRecorder::contentAfter(FileId file, size_t n, Mood mood, Random&
 }
 
 void DiskRecorder::replay(size_t n, Random& random, const std::string& into) const {
-  // Written when the lock is gone: these writes are watched, too.
-  for (auto& [path, content] : planOf(n, random)) {
-    if (content)
+  auto mood = random.chance(20)   ? Mood::kDropsAll
+              : random.chance(20) ? Mood::kKeepsAll
+                                  : Mood::kMixed;
+  make(planOf(n, mood, random), into);
+}
+
+void DiskRecorder::kill(size_t n, const std::string& into) {
+  Random unused(0);
+  auto plan = planOf(n, Mood::kKeepsAll, unused);
+  make(plan, into);
+  std::lock_guard lock(mutex_);
+  operations_.erase(operations_.begin() + static_cast<ptrdiff_t>(n), operations_.end());
+  names_ = namesAfter(n, Mood::kKeepsAll, unused);
+  directory_ = std::filesystem::canonical(into);
+  known_ = {{identityOf(directory_), kRoot}};
+  for (auto& planned : plan) {
+    known_[identityOf(directory_ + planned.path)] = planned.file;
+    if (planned.content) files_[planned.file].sizeBytes = planned.content->size();
+  }
+}
+
+// Without the lock: these changes are watched, too.
+void DiskRecorder::make(const Plan& plan, const std::string& into) {
+  std::map<FileId, std::string> paths;
+  for (auto& [file, path, content] : plan) {
+    auto [first, isFirst] = paths.try_emplace(file, into + path);
+    if (!isFirst)
+      std::filesystem::create_hard_link(first->second, into + path);
+    else if (content)
       std::ofstream(into + path, std::ios::binary) << *content;
     else
       std::filesystem::create_directory(into + path);
   }
 }
 
-DiskRecorder::Plan DiskRecorder::planOf(size_t n, Random& random) const {
+DiskRecorder::Plan DiskRecorder::planOf(size_t n, Mood mood, Random& random) const {
   std::lock_guard lock(mutex_);
   if (n > operations_.size()) giveUp("a cut after the end");
-  auto mood = random.chance(20)   ? Mood::kDropsAll
-              : random.chance(20) ? Mood::kKeepsAll
-                                  : Mood::kMixed;
   // A directory is numbered before what was made in it, so its path is known first.
   std::vector<std::pair<FileId, Place>> ordered;
   for (auto& [place, file] : namesAfter(n, mood, random)) ordered.emplace_back(file, place);
@@ -339,11 +366,11 @@ DiskRecorder::Plan DiskRecorder::planOf(size_t n, Random& random) const {
     auto path = parent->second + "/" + place.name;
     if (files_[file].directory) {
       directories[file] = path;
-      plan.emplace_back(path, std::nullopt);
+      plan.push_back({file, path, std::nullopt});
       continue;
     }
     if (!contents.contains(file)) contents[file] = contentAfter(file, n, mood, random);
-    plan.emplace_back(path, contents[file]);
+    plan.push_back({file, path, contents[file]});
   }
   return plan;
 }

@@ -16,6 +16,9 @@
 //    as in the journal of ext4: a completed fsync of a directory covers its names and what came
 //    before; of the others some first ones are there. Syncing a file does not save its name, which
 //    is harsher than ext4.
+//
+// kill() ends a life of the process without a cut: the next one finds all changes in the page
+// cache, and what of them was not synced may still be lost by a later cut.
 // One recorder at a time; its functions may be called on any thread.
 #pragma once
 
@@ -50,6 +53,11 @@ class DiskRecorder {
   // Fills `into`, an empty directory, with what may be left when the power fails after n
   // operations; which of the possible outcomes, `random` says.
   void replay(size_t n, Random& random, const std::string& into) const;
+
+  // The process was killed after n operations, which are all there are then. Fills `into`, an empty
+  // directory, with what the page cache holds, and watches that directory from now on. Nobody may
+  // change files of the old one any more.
+  void kill(size_t n, const std::string& into);
 
   // For users of io_uring, which passes by libc: called when the change is complete and before
   // anyone is told of it. Descriptors of files elsewhere are ignored.
@@ -124,15 +132,20 @@ class DiskRecorder {
   FileId fileOf(int fd) const;
   void noteWrite(FileId file, uint64_t offsetBytes, std::string bytes, bool durable);
   size_t coveredUpTo(FileId file, size_t n) const;
-  // Paths below the directory, in the order in which they can be made; without content: a
-  // directory.
-  using Plan = std::vector<std::pair<std::string, std::optional<std::string>>>;
-  Plan planOf(size_t n, Random& random) const;
+  struct PlannedFile {
+    FileId file = kNoFile;
+    std::string path;                    // below the directory
+    std::optional<std::string> content;  // none: a directory
+  };
+  using Plan = std::vector<PlannedFile>;  // in the order in which they can be made
+  Plan planOf(size_t n, Mood mood, Random& random) const;
+  static void make(const Plan& plan, const std::string& into);
+  static Identity identityOf(const std::string& path);
   Names namesAfter(size_t n, Mood mood, Random& random) const;
   std::string contentAfter(FileId file, size_t n, Mood mood, Random& random) const;
 
-  const std::string directory_;
   mutable std::mutex mutex_;  // over all that follows
+  std::string directory_;
   std::vector<File> files_;
   std::map<Identity, FileId> known_;
   Names baselineNames_, names_;

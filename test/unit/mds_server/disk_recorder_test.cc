@@ -167,3 +167,40 @@ TEST_CASE("after a cut, what was reported by hand counts like a system call") {
   CHECK(outcomesOf(recorder, recorder.operations(), "file").contents == Contents{"newer"});
   close(fd);
 }
+
+TEST_CASE("what a killed process left unsynced is in the page cache, and a later cut may lose it") {
+  TempDir dir, killed;
+  dir.write("file", "old");
+  DiskRecorder recorder(dir.path());
+  int fd = openFile(dir / "file");
+  writeAt(fd, 0, "new");
+  auto written = recorder.operations();
+  REQUIRE(mkdir((dir / "sub").c_str(), 0700) == 0);
+  close(openFile(dir / "sub/fresh"));
+  auto made = recorder.operations();
+  writeAt(fd, 0, "never");
+  close(fd);
+  REQUIRE(made > written);
+  recorder.kill(made, killed.path());
+  CHECK(killed.read("file") == "new");
+  CHECK(std::filesystem::exists(killed / "sub/fresh"));
+
+  // The second life goes on from there.
+  fd = openFile(killed / "file");
+  writeAt(fd, 3, "er");
+  auto extended = recorder.operations();
+  CHECK(extended == made + 1);
+  CHECK(outcomesOf(recorder, written, "file").contents == Contents{"old", "new"});
+  auto outcomes = outcomesOf(recorder, extended, "file").contents;
+  CHECK(outcomes.contains("old"));
+  CHECK(outcomes.contains("newer"));
+  CHECK(outcomes.contains("new"));
+  CHECK(!outcomes.contains("never"));
+  CHECK(outcomesOf(recorder, extended, "sub/fresh").missing);
+
+  REQUIRE(fdatasync(fd) == 0);  // of what the first life wrote, too
+  close(fd);
+  CHECK(outcomesOf(recorder, recorder.operations(), "file").contents == Contents{"newer"});
+  syncDirectory(killed / "sub");
+  CHECK(!outcomesOf(recorder, recorder.operations(), "sub/fresh").missing);
+}

@@ -55,16 +55,16 @@ class StoreFixture {
     store_.reset();
     index_.reset();
   }
-  void reopen() {
-    abandon();
-    open();
-  }
-  // As after a start of the machine, for what depends on its boot id; with another disk, perhaps.
-  void reboot(std::unique_ptr<test::TempDir> disk = nullptr) {
-    ++boot_;
+  // With another disk, perhaps.
+  void reopen(std::unique_ptr<test::TempDir> disk = nullptr) {
     abandon();
     if (disk) directory_ = std::move(disk);
     open();
+  }
+  // As after a start of the machine, for what depends on its boot id.
+  void reboot(std::unique_ptr<test::TempDir> disk = nullptr) {
+    ++boot_;
+    reopen(std::move(disk));
   }
 
   // `meanwhile`: to be done when the task waits for the first time.

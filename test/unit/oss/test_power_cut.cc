@@ -1,8 +1,10 @@
 // Power cuts of an OST: a store lives, serves random requests, loses its power at a random change
 // of its files, and lives again from what the disk may hold then; recovery is cut like everything
 // else. After each cut everything whose sync was answered is there, whatever was not is a mixture
-// of what it was since, and nothing is reported as damaged. TRAINFS_POWER_CUTS=1000 is the long
-// form (TMPDIR=/dev/shm spares the real disk), TRAINFS_SEED replays.
+// of what it was since, and nothing is reported as damaged. Before its power is cut a store may be
+// killed and live again in the same boot: then all that was answered is there, synced or not, and
+// what the next life syncs includes what the last one left unsynced. TRAINFS_POWER_CUTS=1000 is the
+// long form (TMPDIR=/dev/shm spares the real disk), TRAINFS_SEED replays.
 #include <fcntl.h>
 
 #include <catch2/catch_test_macros.hpp>
@@ -71,12 +73,13 @@ class RingRecorder final : public OperationObserver {
 
 using Content = std::optional<Bytes>;  // nothing: no such object
 
-// What an object was, from its last promise on.
+// What an object was, from the last cut on.
 struct History {
   struct State {
     size_t begun;  // recorded operations before the change
     Content content;
     bool destroying = false;
+    size_t answered = SIZE_MAX;  // recorded operations by then
   };
   struct Promise {
     size_t answered;
@@ -86,17 +89,38 @@ struct History {
   std::vector<Promise> promises;
 
   void start(Content content) {
-    states = {{0, std::move(content)}};
+    states = {{.begun = 0, .content = std::move(content), .answered = 0}};
     promises = {{0, 0}};
   }
   const Content& now() const { return states.back().content; }
-  void promise(size_t answered) { promises.push_back({answered, states.size() - 1}); }
+  void begin(size_t operations, Content content, bool destroying = false) {
+    states.push_back({operations, std::move(content), destroying});
+  }
+  void answer(size_t operations) { states.back().answered = operations; }
+  void promise(size_t operations) { promises.push_back({operations, states.size() - 1}); }
 
   // The states of which a cut after n operations may leave parts.
-  std::vector<const State*> possible(size_t n) const {
+  std::vector<const State*> afterCut(size_t n) const {
     size_t first = 0;
     for (auto& promise : promises)
       if (promise.answered <= n) first = promise.state;
+    return begunFrom(first, n);
+  }
+  // A kill leaves the last one that was answered, and perhaps part of the one under way.
+  std::vector<const State*> afterKill(size_t n) const {
+    size_t first = 0;
+    for (size_t i = 0; i < states.size(); ++i)
+      if (states[i].answered <= n) first = i;
+    return begunFrom(first, n);
+  }
+  // What would have been after a kill is not.
+  void forgetAfter(size_t n) {
+    while (promises.back().answered > n) promises.pop_back();
+    while (states.back().begun >= n && states.back().answered > n) states.pop_back();
+  }
+
+ private:
+  std::vector<const State*> begunFrom(size_t first, size_t n) const {
     std::vector<const State*> found;
     for (size_t i = first; i < states.size(); ++i)
       if (i == first || states[i].begun < n) found.push_back(&states[i]);
@@ -125,27 +149,43 @@ class Lives {
     for (uint64_t i = 0; i < kObjects; ++i) histories_[i].start(std::nullopt);
   }
 
-  void liveAndDie() {
-    auto next = std::make_unique<test::TempDir>();
-    size_t cut;
-    {
-      DiskRecorder recorder(store_.path());
-      RingRecorder ring(recorder);
-      recorder_ = &recorder;
-      store_.reactor().observe(&ring);
-      store_.reboot();
-      for (int i = 0; i < kStepsPerLife; ++i) step();
-      store_.abandon();
-      store_.reactor().observe(nullptr);
-      cut = random_() % (recorder.operations() + 1);
-      recorder.replay(cut, diskRandom_, next->path());
+  // From what the last cut has left: some lives that end by a kill, and one that ends by a cut.
+  void liveAndDie(uint64_t kills) {
+    DiskRecorder recorder(store_.path());
+    RingRecorder ring(recorder);
+    recorder_ = &recorder;
+    store_.reactor().observe(&ring);
+    store_.reboot();
+    live();
+    size_t ended = 0;
+    for (; kills > 0; --kills) {
+      ended = endFrom(ended);
+      auto next = std::make_unique<test::TempDir>();
+      recorder.kill(ended, next->path());
+      store_.reopen(std::move(next));
+      for (uint64_t i = 0; i < kObjects; ++i) checkAfterKill(i, ended);
+      live();
     }
+    ended = endFrom(ended);
+    store_.reactor().observe(nullptr);
+    auto next = std::make_unique<test::TempDir>();
+    recorder.replay(ended, diskRandom_, next->path());
     store_.reboot(std::move(next));
-    for (uint64_t i = 0; i < kObjects; ++i) check(i, cut);
+    for (uint64_t i = 0; i < kObjects; ++i) checkAfterCut(i, ended);
   }
 
  private:
   ObjectId idOf(uint64_t number) { return objectNumber(1 + number * 1000); }
+
+  void live() {
+    for (int i = 0; i < kStepsPerLife; ++i) step();
+  }
+
+  // After how many operations, at least so many, a life ends.
+  size_t endFrom(size_t least) {
+    store_.abandon();
+    return least + random_() % (recorder_->operations() - least + 1);
+  }
 
   void step() {
     uint64_t number = random_() % kObjects;
@@ -164,24 +204,22 @@ class Lives {
         return;
       case 2:
         if (random_() % 3 != 0) return;
-        history.states.push_back({begun, std::nullopt, true});
-        REQUIRE(store_.wait(store_.store().destroy(id)).ok());
-        return history.promise(recorder_->operations());
+        return destroy(number);
       case 3: {
         uint64_t size = random_() % kSpanBytes;
         if (next) next->resize(size);
-        history.states.push_back({begun, next});
+        history.begin(begun, next);
         REQUIRE(store_.truncate(id, size).ok());
-        return;
+        return history.answer(recorder_->operations());
       }
       case 4: {
         FileRange range{random_() % kSpanBytes, 1 + random_() % (2 * kBlockBytes)};
         for (uint64_t at = range.offsetBytes; next && at < range.endBytes() && at < next->size();
              ++at)
           (*next)[at] = std::byte{0};
-        history.states.push_back({begun, next});
+        history.begin(begun, next);
         REQUIRE(store_.punch(id, range).ok());
-        return;
+        return history.answer(recorder_->operations());
       }
       default: {
         uint64_t at = random_() % (kSpanBytes / 2);
@@ -190,35 +228,60 @@ class Lives {
         if (!next) next.emplace();
         next->resize(std::max<size_t>(next->size(), at + data.size()));
         std::copy(data.begin(), data.end(), next->begin() + static_cast<ptrdiff_t>(at));
-        history.states.push_back({begun, next});
+        history.begin(begun, next);
         REQUIRE(store_.write(id, at, data) == 0);
-        return;
+        return history.answer(recorder_->operations());
       }
     }
   }
 
-  void check(uint64_t number, size_t cut) {
+  void destroy(uint64_t number) {
     auto& history = histories_[number];
-    auto states = history.possible(cut);
+    history.begin(recorder_->operations(), std::nullopt, /*destroying=*/true);
+    REQUIRE(store_.wait(store_.store().destroy(idOf(number))).ok());
+    history.answer(recorder_->operations());
+    history.promise(recorder_->operations());
+  }
+
+  // What is to be seen of an object of which that may be left.
+  StoreFixture::ReadBack look(uint64_t number, const std::vector<const History::State*>& states) {
     auto back = store_.read(idOf(number), 0, 2 * kSpanBytes, true);
     bool mayBeMissing = false, destroying = false;
     for (auto* state : states) {
       mayBeMissing |= !state->content;
       destroying |= state->destroying;
     }
-    INFO("object " << number << ", cut after " << cut << " operations, states " << states.size());
     if (back.error != 0) {
       REQUIRE(destroying);  // half destroyed; the MDS was not answered and asks again
-      REQUIRE(store_.wait(store_.store().destroy(idOf(number))).ok());
-      return history.start(std::nullopt);
-    }
-    if (back.missing) {
+    } else if (back.missing) {
       REQUIRE(mayBeMissing);
-      return history.start(std::nullopt);
+    } else {
+      REQUIRE(back.sumsRight);
+      REQUIRE(mayBe(states, back.data));
     }
-    REQUIRE(back.sumsRight);
-    REQUIRE(mayBe(states, back.data));
-    history.start(back.data);
+    return back;
+  }
+
+  static Content contentOf(const StoreFixture::ReadBack& back) {
+    return back.missing ? Content() : Content(back.data);
+  }
+
+  void checkAfterKill(uint64_t number, size_t kill) {
+    auto& history = histories_[number];
+    INFO("object " << number << ", killed after " << kill << " operations");
+    auto back = look(number, history.afterKill(kill));
+    history.forgetAfter(kill);
+    if (back.error != 0) return destroy(number);
+    history.begin(kill, contentOf(back));
+    history.answer(kill);
+  }
+
+  void checkAfterCut(uint64_t number, size_t cut) {
+    auto& history = histories_[number];
+    INFO("object " << number << ", cut after " << cut << " operations");
+    auto back = look(number, history.afterCut(cut));
+    if (back.error != 0) REQUIRE(store_.wait(store_.store().destroy(idOf(number))).ok());
+    history.start(back.error != 0 ? Content() : contentOf(back));
   }
 
   StoreFixture store_;
@@ -236,6 +299,16 @@ TEST_CASE("what was synced survives power cuts, and nothing seems damaged after 
   Lives lives(seed);
   for (uint64_t cut = 0; cut < cutsWanted(); ++cut) {
     INFO("cut " << cut);
-    lives.liveAndDie();
+    lives.liveAndDie(/*kills=*/0);
+  }
+}
+
+TEST_CASE("what was synced survives power cuts that come after the store was killed") {
+  uint64_t seed = test::testSeed();
+  INFO("replay with TRAINFS_SEED=" << seed);
+  Lives lives(seed);
+  for (uint64_t cut = 0; cut < cutsWanted(); ++cut) {
+    INFO("cut " << cut);
+    lives.liveAndDie(/*kills=*/1 + cut % 2);
   }
 }
