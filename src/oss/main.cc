@@ -71,7 +71,8 @@ std::unique_ptr<Ost> openOst(const std::string& directory, TargetLock& lock) {
   ost->name = targetName(ost->target);
   ost->directory = directory;
   requireIndexOfObjects(directory);
-  ost->index = std::make_unique<ObjectIndex>(directory + "/index");
+  std::string note = std::string(VerifierNote::kDirectory) + "/" + ost->target.uuid;
+  ost->index = std::make_unique<ObjectIndex>(directory + "/index", note);
   ost->unclean = ost->index->foundUnclean();
   return ost;
 }

@@ -67,7 +67,8 @@ int ObjectIndex::errnoOf(int code, const char* what) const {
   return code > 0 ? code : EIO;
 }
 
-ObjectIndex::ObjectIndex(const std::string& directory, uint64_t boot) : directory_(directory) {
+ObjectIndex::ObjectIndex(const std::string& directory, const std::string& note, uint64_t boot)
+    : directory_(directory), note_(note) {
   if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
     throw std::runtime_error("cannot make " + directory + ": " + std::strerror(errno));
   try {
@@ -101,15 +102,17 @@ void ObjectIndex::open(uint64_t boot) {
     checkFormat(transaction);
     StoredRun run = loadRun(transaction);
     foundUnclean_ = run.serving;
-    if (run.boot != boot || run.verifier == 0) run = {boot, randomNumber()};
-    verifier_ = run.verifier;
-    run.serving = true;
-    check(storeRun(transaction, run), "write run");
+    // After an orderly stop nothing was in memory only.
+    bool inMemory = run.boot == boot && note_.read() == run.verifier;
+    bool kept = run.verifier != 0 && (!run.serving || inMemory);
+    verifier_ = kept ? run.verifier : randomNumber();
+    check(storeRun(transaction, {boot, verifier_, true}), "write run");
   } catch (...) {
     mdb_txn_abort(transaction);
     throw;
   }
   check(mdb_txn_commit(transaction), "commit run");
+  note_.write(verifier_);
 }
 
 void ObjectIndex::checkFormat(MDB_txn* transaction) {
@@ -165,6 +168,7 @@ void ObjectIndex::keepReserve() {
 
 // Goes along with every commit until one succeeds: then no sync is answered well before it.
 void ObjectIndex::disownUnsynced() {
+  note_.remove();
   disown_ = true;
   change({.kind = IndexChange::Kind::kDisown}, [](int) {});
 }
@@ -180,7 +184,9 @@ ObjectIndex::~ObjectIndex() {
 }
 
 void ObjectIndex::noteOrderlyStop() {
-  change({.kind = IndexChange::Kind::kOrderlyStop}, [](int) {});
+  change({.kind = IndexChange::Kind::kOrderlyStop}, [this](int error) {
+    if (error == 0) note_.remove();
+  });
 }
 
 void ObjectIndex::change(IndexChange change, Done done) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "oss/object_record.h"
+#include "oss/verifier_note.h"
 #include "trainfs/result.h"
 #include "trainfs/types.h"
 
@@ -49,8 +50,10 @@ uint64_t bootOfMachine();
 
 class ObjectIndex {
  public:
-  // Throws std::runtime_error that says what is wrong, and where.
-  explicit ObjectIndex(const std::string& directory, uint64_t boot = bootOfMachine());
+  // `note`: the file of a VerifierNote. Throws std::runtime_error that says what is wrong, and
+  // where.
+  ObjectIndex(const std::string& directory, const std::string& note,
+              uint64_t boot = bootOfMachine());
   ~ObjectIndex();  // finishes what waits
   ObjectIndex(const ObjectIndex&) = delete;
 
@@ -60,7 +63,8 @@ class ObjectIndex {
   void change(IndexChange change, Done done);
 
   // Stands for the memory that unsynced writes are in. A write that was made under another one may
-  // be lost. It outlives this process, as the page cache does, but not the machine's run. Not 0.
+  // be lost. It outlives this process, as the page cache does, but the machine's run only if it was
+  // stopped in order. Not 0.
   uint64_t verifier() const { return verifier_; }
   // Some writes were lost: they are known to this process, but must not look unharmed to the next.
   void disownUnsynced();
@@ -118,6 +122,7 @@ class ObjectIndex {
   int errnoOf(int code, const char* what) const;
 
   const std::string directory_;
+  const VerifierNote note_;
   MDB_env* environment_ = nullptr;
   unsigned table_ = 0;
   uint64_t verifier_ = 0;

@@ -25,7 +25,8 @@ class RealOss {
       ost->target.index = index;
       ost->name = "test-OST000" + std::to_string(index);
       ost->directory = directories_[index].path();
-      ost->index = std::make_unique<oss::ObjectIndex>(ost->directory + "/index");
+      ost->index =
+          std::make_unique<oss::ObjectIndex>(ost->directory + "/index", ost->directory + "/note");
       ost->chainVersion = 1;
       ost->lease.begin(std::chrono::steady_clock::now() + 1h);
       osts_.push_back(std::move(ost));

@@ -47,7 +47,7 @@ class StoreFixture {
   }
 
   void open() {
-    index_ = std::make_unique<ObjectIndex>(directory_->path() + "/index", boot_);
+    index_ = std::make_unique<ObjectIndex>(directory_->path() + "/index", note(), boot_);
     store_.emplace(reactor_, *index_, lease_, directory_->path(), "test-OST0000", limits_);
   }
   // Leaves everything as it is, as a killed process does (the page cache survives it).
@@ -117,6 +117,7 @@ class StoreFixture {
   Lease& lease() { return lease_; }
   uint32_t registration() const { return lease_.registration(); }
   const std::string& path() const { return directory_->path(); }
+  std::string note() const { return memory_ / "note"; }
 
  private:
   template <typename T>
@@ -127,6 +128,7 @@ class StoreFixture {
   ObjectStoreLimits limits_;
   uint64_t boot_ = 1;
   Lease lease_;
+  test::TempDir memory_;  // what /run is
   std::unique_ptr<test::TempDir> directory_ = std::make_unique<test::TempDir>();
   Reactor reactor_;
   std::unique_ptr<ObjectIndex> index_;

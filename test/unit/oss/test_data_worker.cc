@@ -57,7 +57,7 @@ class WorkerFixture {
     ost->target.index = 0;
     ost->name = "test-OST0000";
     ost->directory = directory_.path();
-    ost->index = std::make_unique<ObjectIndex>(directory_.path() + "/index");
+    ost->index = std::make_unique<ObjectIndex>(directory_ / "index", directory_ / "note");
     ost->chainVersion = 1;
     ost->lease.begin(inAnHour());
     osts_.push_back(std::move(ost));

@@ -62,6 +62,24 @@ TEST_CASE("after a flush that failed no sync is answered well until the next sta
   REQUIRE_FALSE(recordOf(fixture, id).dirty);
 }
 
+TEST_CASE(
+    "a disk that fails with its index, and is mounted again, does not bring its verifier back") {
+  StoreFixture fixture;
+  auto id = objectNumber(1);
+  REQUIRE(fixture.write(id, 0, Bytes(100)) == 0);
+  uint64_t verifier = fixture.index().verifier();
+  auto index = fixture.path() + "/index/data.mdb", before = fixture.path() + "/before";
+  std::filesystem::copy_file(index, before);
+  {
+    BrokenDisk disk(fixture, IORING_OP_FSYNC, EIO);
+    REQUIRE(fixture.sync(id) == EIO);
+  }
+  fixture.abandon();
+  std::filesystem::rename(before, index);
+  fixture.open();
+  REQUIRE(fixture.index().verifier() != verifier);
+}
+
 TEST_CASE("a failed object can be destroyed and made anew") {
   StoreFixture fixture;
   auto id = objectNumber(1);

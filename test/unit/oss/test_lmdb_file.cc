@@ -24,7 +24,7 @@ ObjectId object(uint64_t number) {
 }
 
 void fill(const std::string& directory) {
-  ObjectIndex index(directory);
+  ObjectIndex index(directory, directory + ".note");
   for (uint64_t number = 0; number < kObjects; ++number) {
     IndexChange change{.kind = IndexChange::Kind::kClean, .object = object(number)};
     change.record = {.version = 1, .sizeBytes = 100 * kBlockBytes};
@@ -61,7 +61,7 @@ int openInChild(const std::string& directory, std::string& said) {
     nameLostPages();
     int outcome = 0;
     try {
-      ObjectIndex index(directory);
+      ObjectIndex index(directory, directory + ".note");
       ObjectIndex::Reader reader(index);
       for (uint64_t number = 0; number < kObjects; ++number)
         if (!reader.find(object(number))) outcome = 2;
@@ -123,7 +123,7 @@ TEST_CASE("a page that is lost while the index is open is named before the proce
     dup2(out[1], STDERR_FILENO);
     signal(SIGBUS, SIG_DFL);
     nameLostPages();
-    ObjectIndex index(directory / "index");
+    ObjectIndex index(directory / "index", directory / "note");
     ObjectIndex::Reader reader(index);
     fs::resize_file(file, 8192);
     for (uint64_t number = 0; number < kObjects; ++number) (void)reader.find(object(number)).ok();

@@ -177,6 +177,18 @@ TEST_CASE("the verifier outlives the process, not the machine's run") {
   REQUIRE(fixture.index().verifier() != verifier);
 }
 
+TEST_CASE("the verifier outlives the machine's run if the server stopped in order") {
+  StoreFixture fixture;
+  uint64_t verifier = fixture.index().verifier();
+  REQUIRE(fixture.write(objectNumber(1), 0, Bytes(10)) == 0);
+  REQUIRE(fixture.wait(fixture.store().cleanAll()));
+  fixture.index().noteOrderlyStop();
+  fixture.reboot();
+  REQUIRE(fixture.index().verifier() == verifier);
+  fixture.reboot();
+  REQUIRE(fixture.index().verifier() != verifier);
+}
+
 TEST_CASE("a change whose turn comes after the lease's end is not made") {
   StoreFixture fixture;
   auto id = objectNumber(1);
