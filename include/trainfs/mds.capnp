@@ -48,6 +48,9 @@ struct SessionRequest {
   resumption @7 :UInt64;
   # Grows with each attempt of this client, so that one that was long on its way cannot take the session back to a
   # connection that the client has left. 0: not counted.
+  locks @8 :List(FileLock);
+  # resume: every lock that this client was granted. A server that has not lost them looks past the list; after a
+  # restart it gives them back.
 }
 
 struct OpenFile {
@@ -119,6 +122,32 @@ interface Session {
       -> (error :UInt16, names :List(InodeName), end :Bool, next :NameCursor);
   # The names of an inode below the directory `root`, page by page: all zero at first, then `next` of the page
   # before. A page may be empty before the end. ESTALE: no such inode, or it has no names any more.
+
+  lock @15 (lock :FileLock, wait :UInt64, giveUp :Bool) -> (error :UInt16) $Cxx.allowCancellation;
+  # Replaces what the owner had of these bytes. wait 0: now, or EAGAIN. Otherwise a number of this wait of the client's
+  # choice, and the answer comes when the lock is granted; the same number again, over a new connection, is the same
+  # wait, with its place in the queue. Dropping the call does not end the wait: only the same call with `giveUp`,
+  # once the first is dropped, does, and says what came of it: 0, it had been granted; EINTR, it was not.
+  # EDEADLK: owners of record locks would wait for each other for ever. ENOLCK: too many locks or waits.
+  unlock @16 (lock :FileLock) -> (error :UInt16);
+  # Whatever the owner has of these bytes, if anything.
+  testLock @17 (lock :FileLock) -> (error :UInt16, found :Bool, conflict :FileLock) $Cxx.allowCancellation;
+  # A lock of another owner that this one would have to wait for; `process` is 0 if it is another client's.
+}
+
+enum LockKind {
+  record @0;               # fcntl(2): POSIX and open file description locks
+  whole @1;                # flock(2); does not see the others
+}
+
+struct FileLock {
+  inode @0 :UInt64;
+  kind @1 :LockKind;
+  owner @2 :UInt64;        # of one client, and one kind
+  exclusive @3 :Bool;
+  first @4 :UInt64;        # byte
+  last @5 :UInt64;         # byte, belongs to it; at most 2^63 - 1, which is "to the end"
+  process @6 :UInt32;
 }
 
 struct NameCursor {

@@ -14,6 +14,7 @@ Core::Core(Store& store, Log& log, kj::Timer& timer, ServerOptions given)
       fsname(mds::fsname(*store_.snapshot())),
       mdtIndex(mds::mdtIndex(*store_.snapshot())),
       osts(*store_.snapshot(), timer_, options),
+      locks(sessions),
       choices(*store_.snapshot(), osts),
       commands(log, choices, timer_, options),
       glimpse(osts, timer_, options),
@@ -22,7 +23,7 @@ Core::Core(Store& store, Log& log, kj::Timer& timer, ServerOptions given)
       ended(store_, commands, reaper, timer_, options),
       tasks_(kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this))),
       service(
-          {store_, commands, osts, sessions, recovery, reaper, ended, timer_, options, *tasks_}),
+          {store_, commands, osts, sessions, locks, recovery, reaper, ended, timer_, options, *tasks_}),
       operations(
           {store_, log, choices, osts, commands, sessions, names, glimpse, recovery, reaper}) {
   osts.onChange([this] { service.pushMap(); });

@@ -10,6 +10,7 @@
 #include "mds/cluster_map.h"
 #include "mds/ended_sessions.h"
 #include "mds/glimpse.h"
+#include "mds/lock_service.h"
 #include "mds/names_in_flight.h"
 #include "mds/operations.h"
 #include "mds/own_commands.h"
@@ -48,6 +49,7 @@ class Core final : private kj::TaskSet::ErrorHandler {
   Statistics statistics;
   OstTable osts;
   SessionTable sessions;
+  LockService locks;
   Choices choices;
   OwnCommands commands;
   NamesInFlight names;

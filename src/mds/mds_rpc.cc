@@ -112,10 +112,14 @@ kj::Promise<void> MdsRpc::runOpenSession(OpenSessionContext context) {
               .message = "a session needs a callback and a name of at most 1024 bytes"};
   } else if (request.getOpens().size() > kOpensPerSessionMax) {
     opened = {.error = EINVAL, .message = "too many open files"};
+  } else if (request.getLocks().size() > kLocksPerSessionMax) {
+    opened = {.error = EINVAL, .message = "too many locks"};
   } else if (request.getResumeId() != 0) {
+    auto locks = decodeLocks(request.getLocks());
+    KJ_REQUIRE(locks.ok(), "a lock of no range");
     opened = co_await core_->service.resume(
         {{request.getResumeId()}, request.getResumeEpoch(), request.getResumption()},
-        decodeOpens(request.getOpens()), request.getCallback());
+        decodeOpens(request.getOpens()), *std::move(locks), request.getCallback());
   } else {
     opened = co_await core_->service.open(std::string(text(request.getClientName())),
                                           decodeOpens(request.getOpens()), request.getCallback());

@@ -25,6 +25,9 @@ void fillMetrics(MetricsPage& page, const Statistics& statistics, const MdtSpace
         number(statistics.connections));
   gauge("trainfs_mds_requests_executing", "Requests that are worked on, or wait.",
         number(statistics.executing));
+  gauge("trainfs_mds_locks", "Ranges of files that are locked (flock, fcntl).",
+        number(statistics.locks));
+  gauge("trainfs_mds_lock_waits", "Requests that wait for a lock.", number(statistics.lockWaits));
   gauge("trainfs_mds_osts", "OSTs of the cluster map.", number(statistics.osts));
   gauge("trainfs_mds_osts_serving", "OSTs that serve.", number(statistics.ostsServing));
   gauge("trainfs_mdt_capacity_bytes", "Size of the MDT's file system.",

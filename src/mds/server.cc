@@ -100,6 +100,8 @@ kj::Promise<void> Server::publishForever() {
     figures.sessions.set(core_->sessions.size());
     figures.connections.set(connections_);
     figures.executing.set(executing);
+    figures.locks.set(core_->locks.table().locks());
+    figures.lockWaits.set(core_->locks.table().waiting());
     figures.osts.set(core_->osts.all().size());
     figures.ostsServing.set(serving);
     co_await timer_.afterDelay(kPublishEvery);

@@ -24,6 +24,11 @@ class SessionRpc final : public rpc::Session::Server {
   kj::Promise<void> instantiate(InstantiateContext context) override {
     return start(runInstantiate(context));
   }
+  kj::Promise<void> lock(LockContext context) override { return start(runLock(context)); }
+  kj::Promise<void> testLock(TestLockContext context) override {
+    return start(runTestLock(context));
+  }
+  kj::Promise<void> unlock(UnlockContext context) override;
   kj::Promise<void> readlink(ReadlinkContext context) override;
   kj::Promise<void> getxattr(GetxattrContext context) override;
   kj::Promise<void> listxattr(ListxattrContext context) override;
@@ -66,6 +71,8 @@ class SessionRpc final : public rpc::Session::Server {
   kj::Promise<void> runOpen(OpenContext context);
   kj::Promise<void> runRelease(ReleaseContext context);
   kj::Promise<void> runInstantiate(InstantiateContext context);
+  kj::Promise<void> runLock(LockContext context);
+  kj::Promise<void> runTestLock(TestLockContext context);
 
   // For results with the fields error and node.
   template <typename Results>
@@ -162,6 +169,52 @@ kj::Promise<void> SessionRpc::runInstantiate(InstantiateContext context) {
   auto node =
       co_await core_->operations.instantiate(session_, {params.getInode()}, params.getComponent());
   answer(node, context.getResults());
+}
+
+// What waits is not among the requests in flight, of which there are few: it may do so for days.
+// The lock service counts it.
+kj::Promise<void> SessionRpc::runLock(LockContext context) {
+  requireLive();
+  auto params = context.getParams();
+  auto wait = params.getWait();
+  bool givesUp = params.getGiveUp();
+  auto lock = decode(params.getLock());
+  context.releaseParams();
+  auto results = context.getResults();
+  results.setError(lock.errnoOrZero());
+  if (!lock) co_return;
+  auto& locks = core_->locks;
+  if (wait == 0) {
+    InFlight inFlight(*this, Call::kLock);
+    results.setError(co_await locks.tryLock(session_, *lock));
+  } else if (givesUp) {
+    results.setError(co_await locks.giveUp(session_, *lock, wait));
+  } else {
+    results.setError(co_await locks.lock(session_, *lock, wait));
+  }
+}
+
+kj::Promise<void> SessionRpc::unlock(UnlockContext context) {
+  Timed timed(core_->statistics, Call::kUnlock);
+  requireLive();
+  auto lock = decode(context.getParams().getLock());
+  if (lock) core_->locks.unlock(*session_, *lock);
+  context.getResults().setError(lock.errnoOrZero());
+  return kj::READY_NOW;
+}
+
+kj::Promise<void> SessionRpc::runTestLock(TestLockContext context) {
+  InFlight inFlight(*this, Call::kTestLock);
+  auto lock = decode(context.getParams().getLock());
+  auto results = context.getResults();
+  results.setError(lock.errnoOrZero());
+  if (!lock) co_return;
+  auto conflict = co_await core_->locks.conflict(session_, *lock);
+  results.setFound(conflict.has_value());
+  if (!conflict) co_return;
+  // Elsewhere the number means another process.
+  if (conflict->session != session_->id) conflict->lock.process = 0;
+  encode(conflict->lock, results.initConflict());
 }
 
 kj::Promise<void> SessionRpc::readlink(ReadlinkContext context) {

@@ -99,6 +99,7 @@ kj::Promise<OpenedSession> SessionService::admit(kj::Own<Newcomer> newcomer, std
 // recall, and the list of open files its answer.
 kj::Promise<OpenedSession> SessionService::resume(Resumption resumption,
                                                   std::vector<OpenedFile> opens,
+                                                  std::vector<FileLock> locks,
                                                   rpc::ClientCallback::Client callback) {
   if (!valid(resumption.id, resumption.epoch)) {
     spdlog::info("session {} wanted to resume but has ended", resumption.id.value);
@@ -111,6 +112,10 @@ kj::Promise<OpenedSession> SessionService::resume(Resumption resumption,
     kj::throwFatalException(KJ_EXCEPTION(DISCONNECTED, "the client has resumed again since",
                                          resumption.number, session->lastResumption));
   session->lastResumption = resumption.number;
+  if (!session->known && !parts_.locks.reclaim(*session, locks)) {
+    evict(session, "it claims locks that another client has");
+    co_return refuse(ESTALE, "the session has ended: it claims locks that another client has");
+  }
   auto attachment = attach(*session, kj::mv(callback));
   session->mayCache = parts_.sessions.size() == 1 && newcomers_ == 0;
   parts_.sessions.known(*session, opens);
@@ -268,6 +273,7 @@ kj::Promise<void> SessionService::finish(std::shared_ptr<Session> session, bool 
   if (!fenced) co_await fence_.everywhere(session->id, session->epoch);
   co_await parts_.recovery.takeOver(session->id);
   co_await parts_.commands.run(EndSessionOp{session->id});
+  parts_.locks.drop(session->id);
   parts_.sessions.erase(session->id);
   parts_.ended.kick();
   parts_.reaper.kick();
@@ -292,9 +298,14 @@ kj::Promise<void> SessionService::run() {
   for (;;) {
     co_await parts_.timer.afterDelay(parts_.options.tick);
     parts_.osts.expire();
-    auto silent = parts_.timer.now() - parts_.options.silenceMax;
-    for (auto& session : parts_.sessions.all())
-      if (session->lastRenewal < silent) evict(session, "it was silent too long");
+    auto now = parts_.timer.now();
+    for (auto& session : parts_.sessions.all()) {
+      auto silence = now - session->lastRenewal;
+      if (silence > parts_.options.silenceMax)
+        evict(session, "it was silent too long");
+      else if (silence > parts_.options.clientTerm && parts_.locks.wantedFrom(*session))
+        evict(session, "it is silent, and others wait for its locks");
+    }
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "mds/ended_sessions.h"
 #include "mds/fence.h"
+#include "mds/lock_service.h"
 #include "mds/own_commands.h"
 #include "mds/reaper.h"
 #include "mds/session_table.h"
@@ -32,6 +33,7 @@ class SessionService {
     OwnCommands& commands;
     OstTable& osts;
     SessionTable& sessions;
+    LockService& locks;
     SizeRecovery& recovery;
     Reaper& reaper;
     EndedSessions& ended;
@@ -52,6 +54,7 @@ class SessionService {
   };
   // Throws kj::Exception of type DISCONNECTED when a later one has come before it.
   kj::Promise<OpenedSession> resume(Resumption resumption, std::vector<OpenedFile> opens,
+                                    std::vector<FileLock> locks,
                                     rpc::ClientCallback::Client callback);
 
   bool renew(Session& session);

@@ -67,6 +67,8 @@ class SessionTable {
   // The session says what it has open, all of it: no longer may it have anything open.
   void known(Session& session, const std::vector<OpenedFile>& opens);
 
+  // All have been heard of in this run of the server.
+  bool allKnown() const { return unknown_.empty(); }
   // Sessions that have the inode open, or may have, because they are not known yet.
   std::vector<SessionId> holders(InodeId inode) const;
 

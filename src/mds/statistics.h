@@ -22,10 +22,13 @@ enum class Call : uint8_t {
   kListxattr,
   kStatfs,
   kRenew,
+  kLock,  // without those that had to wait
+  kUnlock,
+  kTestLock,
 };
-inline constexpr const char* kCallNames[] = {"execute",  "lookup",    "getattr",     "readdir",
-                                             "open",     "release",   "instantiate", "readlink",
-                                             "getxattr", "listxattr", "statfs",      "renew"};
+inline constexpr const char* kCallNames[] = {
+    "execute",  "lookup",    "getattr", "readdir", "open", "release", "instantiate", "readlink",
+    "getxattr", "listxattr", "statfs",  "renew",   "lock", "unlock",  "testLock"};
 
 struct Statistics {
   static constexpr size_t kChangesMax = 32;  // kinds of rpc::Operation
@@ -34,7 +37,7 @@ struct Statistics {
   std::array<LatencyHistogram, kChangesMax> changes;  // executes, by kind
 
   // Once a second.
-  Gauge sessions, connections, executing, osts, ostsServing;
+  Gauge sessions, connections, executing, osts, ostsServing, locks, lockWaits;
 };
 
 // Counts a call from here to the end of the scope.

@@ -170,6 +170,29 @@ std::vector<OpenedFile> decodeOpens(capnp::List<rpc::OpenFile>::Reader in) {
   return opens;
 }
 
+Result<FileLock> decode(rpc::FileLock::Reader in) {
+  FileLock lock{.inode = {in.getInode()},
+                .kind = in.getKind() == rpc::LockKind::WHOLE ? LockKind::kWhole : LockKind::kRecord,
+                .owner = in.getOwner(),
+                .range = {in.getFirst(), in.getLast()},
+                .mode = in.getExclusive() ? LockMode::kExclusive : LockMode::kShared,
+                .process = in.getProcess()};
+  bool whole = lock.kind == LockKind::kWhole;
+  if (!lock.range.valid() || (whole && lock.range != LockRange{})) return Errno(EINVAL);
+  return lock;
+}
+
+Result<std::vector<FileLock>> decodeLocks(capnp::List<rpc::FileLock>::Reader in) {
+  std::vector<FileLock> locks;
+  locks.reserve(in.size());
+  for (auto each : in) {
+    auto lock = decode(each);
+    if (!lock) return lock.error();
+    locks.push_back(*lock);
+  }
+  return locks;
+}
+
 OstStats decode(rpc::OstStats::Reader in) {
   return {.totalBytes = in.getTotalBytes(),
           .freeBytes = in.getFreeBytes(),
@@ -220,6 +243,16 @@ void encode(const ClusterMap& in, rpc::ClusterMap::Builder out) {
     osts[i].setChainVersion(ost.chainVersion);
     osts[i].setActive(ost.active);
   }
+}
+
+void encode(const FileLock& in, rpc::FileLock::Builder out) {
+  out.setInode(in.inode.value);
+  out.setKind(in.kind == LockKind::kWhole ? rpc::LockKind::WHOLE : rpc::LockKind::RECORD);
+  out.setOwner(in.owner);
+  out.setExclusive(in.mode == LockMode::kExclusive);
+  out.setFirst(in.range.first);
+  out.setLast(in.range.last);
+  out.setProcess(in.process);
 }
 
 std::string_view text(capnp::Text::Reader in) {

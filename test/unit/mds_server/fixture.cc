@@ -96,7 +96,8 @@ Connection::Connection(Fixture& fixture)
 
 Client::Client(Fixture& fixture, std::string name) : fixture(fixture), name(std::move(name)) {}
 
-kj::Promise<void> Client::opening(uint64_t resumeId, std::vector<OpenedFile> opens) {
+kj::Promise<void> Client::opening(uint64_t resumeId, std::vector<OpenedFile> opens,
+                                  std::vector<FileLock> locks) {
   connection = std::make_unique<Connection>(fixture);
   auto request = connection->mds.openSessionRequest();
   auto in = request.initRequest();
@@ -107,6 +108,8 @@ kj::Promise<void> Client::opening(uint64_t resumeId, std::vector<OpenedFile> ope
   in.setResumeEpoch(epoch);
   in.setResumption(++resumptions);
   encode(opens, in.initOpens(opens.size()));
+  auto claimed = in.initLocks(locks.size());
+  for (size_t i = 0; i < locks.size(); ++i) mds::encode(locks[i], claimed[i]);
   return request.send().then([this](auto response) {
     auto opened = response.getOpened();
     error = opened.getError();
@@ -126,8 +129,8 @@ void Client::open() {
   REQUIRE(error == 0);
 }
 
-void Client::resume(std::vector<OpenedFile> opens) {
-  opening(id, std::move(opens)).wait(fixture.io.waitScope);
+void Client::resume(std::vector<OpenedFile> opens, std::vector<FileLock> locks) {
+  opening(id, std::move(opens), std::move(locks)).wait(fixture.io.waitScope);
 }
 
 void Client::disconnect() {

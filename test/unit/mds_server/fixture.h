@@ -81,8 +81,9 @@ class Client {
 
   // Opens a session and waits until it is.
   void open();
-  void resume(std::vector<OpenedFile> opens);
-  kj::Promise<void> opening(uint64_t resumeId = 0, std::vector<OpenedFile> opens = {});
+  void resume(std::vector<OpenedFile> opens, std::vector<FileLock> locks = {});
+  kj::Promise<void> opening(uint64_t resumeId = 0, std::vector<OpenedFile> opens = {},
+                            std::vector<FileLock> locks = {});
   void disconnect();
   bool renew();
 
