@@ -27,9 +27,11 @@ Client::Client(const MdsClientOptions& mds, const DataClientOptions& data)
       interrupts_(std::make_unique<InterruptWatch>(inFlight_)),
       data_(DataClient::create(counted(data, statistics_))),
       mds_(MdsClient::create(counted(mds, statistics_), *this)),
-      files_(*mds_, *data_, inodes_, coherence_, [this](InodeId inode, std::function<void()> done) {
-        invalidator_.invalidateAttributes(inode, std::move(done));
-      }) {
+      files_(*mds_, *data_, inodes_, coherence_,
+             [this](InodeId inode, std::function<void()> done) {
+               invalidator_.invalidateAttributes(inode, std::move(done));
+             }),
+      locks_(*mds_, heldLocks_, statistics_) {
   data_->onStaleSession([this] { mds_->checkSession(); });
   reporter_ = std::thread([this] { reportNowAndThen(); });
 }
@@ -79,6 +81,7 @@ void Client::sessionOpened(SessionId session, uint32_t epoch, bool fresh, bool m
   bool first = !std::exchange(hadSession_, true);
   if (fresh && !first) {
     coherence_.forbid();
+    loseLocks();
     loseChanges();
     if (!mayCache) invalidator_.invalidateAll([] {});
   }
@@ -112,6 +115,23 @@ void Client::loseChanges() {
     spdlog::error(
         "{} files had unreported changes when the session ended: EIO at their next fsync or close",
         lost);
+}
+
+// Others may have had them since, and have read or written what they protected: nobody who had one
+// gets another before he has let go of it, and his next fsync or close says that something is
+// wrong.
+void Client::loseLocks() {
+  constexpr size_t kLinesMax = 16;
+  size_t lost = 0;
+  for (auto id : heldLocks_.lose()) {
+    if (auto inode = inodes_.find(id)) {
+      std::lock_guard lock(inode->mutex);
+      inode->losses.add();
+    }
+    if (++lost <= kLinesMax)
+      spdlog::error("locks of inode {} were lost with the session", id.value);
+  }
+  if (lost > kLinesMax) spdlog::error("and locks of {} more", lost - kLinesMax);
 }
 
 void Client::recalled(std::function<void()> done) {

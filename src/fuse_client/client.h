@@ -12,6 +12,8 @@
 #include "fuse_client/coherence.h"
 #include "fuse_client/data_client.h"
 #include "fuse_client/file_io.h"
+#include "fuse_client/file_locks.h"
+#include "fuse_client/held_locks.h"
 #include "fuse_client/in_flight.h"
 #include "fuse_client/inodes.h"
 #include "fuse_client/interrupt_watch.h"
@@ -19,6 +21,7 @@
 #include "fuse_client/kernel_features.h"
 #include "fuse_client/mds_client.h"
 #include "fuse_client/mount_control.h"
+#include "fuse_client/mount_options.h"
 #include "fuse_client/statistics.h"
 
 namespace trainfs::client {
@@ -35,6 +38,7 @@ class Client final : private MdsEvents {
   Inodes& inodes() { return inodes_; }
   Coherence& coherence() { return coherence_; }
   FileIo& files() { return files_; }
+  FileLocks& locks() { return locks_; }
   BufferPool& buffers() { return *buffers_; }
   InFlight& inFlight() { return inFlight_; }
   AbandonedChanges& abandonedChanges() { return abandonedChanges_; }
@@ -43,6 +47,10 @@ class Client final : private MdsEvents {
 
   KernelFeatures& kernelFeatures() { return kernelFeatures_; }
   Statistics& statistics() { return statistics_; }
+
+  // Before the kernel asks for anything.
+  void setLocking(Locking locking) { locking_ = locking; }
+  Locking locking() const { return locking_; }
 
   // Null: there is none. Before the kernel asks for anything.
   void setControl(MountControl* control) { control_ = control; }
@@ -64,8 +72,10 @@ class Client final : private MdsEvents {
   void recalled(std::function<void()> done) override;
   void mayCache() override;
   std::vector<OpenFile> openFiles() override { return inodes_.openFiles(); }
+  std::vector<FileLock> heldLocks() override { return heldLocks_.all(); }
 
   void loseChanges();
+  void loseLocks();
   void allowCaching();
   void reportAll(MdsClient::Urgency urgency, std::function<void()> done);
   void reportNowAndThen();
@@ -73,6 +83,7 @@ class Client final : private MdsEvents {
   bool hadSession_ = false;  // MDS thread; here because that may run before the constructor is done
   Statistics statistics_;
   Inodes inodes_;
+  HeldLocks heldLocks_;
   Coherence coherence_;
   Invalidator invalidator_;
   std::shared_ptr<BufferPool> buffers_;
@@ -82,6 +93,8 @@ class Client final : private MdsEvents {
   std::unique_ptr<DataClient> data_;
   std::unique_ptr<MdsClient> mds_;
   FileIo files_;
+  FileLocks locks_;
+  Locking locking_ = Locking::kCluster;
   KernelFeatures kernelFeatures_;
   MountControl* control_ = nullptr;
 

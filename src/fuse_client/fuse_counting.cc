@@ -64,6 +64,9 @@ void countRequests(fuse_lowlevel_ops& ops) {
   wrap<kListxattr>(ops.listxattr);
   wrap<kRemovexattr>(ops.removexattr);
   wrap<kStatfs>(ops.statfs);
+  wrap<kGetlk>(ops.getlk);
+  wrap<kSetlk>(ops.setlk);
+  wrap<kFlock>(ops.flock);
   wrap<kOther>(ops.fsyncdir);
   wrap<kOther>(ops.ioctl);
 }

@@ -25,12 +25,15 @@ bool isWriting(int flags) {
 // The cache mode is fixed at open. Readers use the page cache, and keep what is in it; writers go
 // past it, in parallel, which drops the pages they overlap. While other clients are about,
 // everything goes past it.
-void setCacheMode(fuse_file_info& file, bool writing, bool mayCache) {
+//
+// The kernel lets go of no record lock of a process that closes the file unless it is told to flush
+// every handle.
+void setCacheMode(fuse_file_info& file, bool writing, bool mayCache, Locking locking) {
   bool cached = !writing && mayCache;
   file.keep_cache = cached;
   file.direct_io = !cached;
   file.parallel_direct_writes = !cached;
-  file.noflush = !writing;
+  file.noflush = !writing && locking != Locking::kCluster;
 }
 
 // Hands an open handle to the kernel, or closes it if the caller is gone.
@@ -45,7 +48,8 @@ void giveHandle(const RequestPtr& request, const InodePtr& inode, fuse_file_info
   bool given;
   {
     Coherence::Answering answering(request->client().coherence());
-    setCacheMode(file, writing, answering.mayCache());
+    auto locking = request->client().locking();
+    setCacheMode(file, writing, answering.mayCache(), locking);
     handle->cached = !file.direct_io;
     given = created ? request->created(inode, *created, file, answering) : request->opened(file);
   }
@@ -113,6 +117,7 @@ void create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
 void release(fuse_req_t req, fuse_ino_t, fuse_file_info* file) {
   auto request = Request::begin(req, false);
   std::unique_ptr<OpenHandle> handle(&handleOf(file));
+  request->client().locks().ended(handle->inode->id, handle.get());
   request->client().files().close(handle->inode, handle->writing);
   request->error(0);
 }
@@ -120,15 +125,20 @@ void release(fuse_req_t req, fuse_ino_t, fuse_file_info* file) {
 void flush(fuse_req_t req, fuse_ino_t, fuse_file_info* file) {
   auto request = Request::begin(req);
   auto& handle = handleOf(file);
+  auto inode = handle.inode;
   bool lost;
   {
-    std::lock_guard lock(handle.inode->mutex);
-    lost = handle.inode->losses.take(handle.losses);
+    std::lock_guard lock(inode->mutex);
+    lost = inode->losses.take(handle.losses);
   }
-  if (lost) return request->error(EIO);
-  if (!handle.writing || request->client().coherence().mayCache()) return request->error(0);
-  request->client().files().report(
-      handle.inode, [request](Status status) { request->error(status.errnoOrZero()); });
+  // Of this process. Others are to find what was written under them.
+  auto unlock = [request, inode, owner = file->lock_owner](int error) {
+    request->client().locks().closed(inode->id, owner, [request, error] { request->error(error); });
+  };
+  if (lost) return unlock(EIO);
+  if (!handle.writing || request->client().coherence().mayCache()) return unlock(0);
+  request->client().files().report(inode,
+                                   [unlock](Status status) { unlock(status.errnoOrZero()); });
 }
 
 void fsync(fuse_req_t req, fuse_ino_t, int, fuse_file_info* file) {

@@ -29,20 +29,30 @@ constexpr Feature kWanted[] = {
     {FUSE_CAP_EXPORT_SUPPORT, "export_support"},
     {FUSE_CAP_CACHE_SYMLINKS, "cache_symlinks"},
 };
+constexpr Feature kForLocks[] = {{FUSE_CAP_POSIX_LOCKS, "posix_locks"},
+                                 {FUSE_CAP_FLOCK_LOCKS, "flock_locks"}};
 // Each would break something: stale bytes (library defaults), sizes that the kernel owns, O_TRUNC
-// without SETATTR, locks that this client does not keep.
+// without SETATTR.
 constexpr uint64_t kUnwanted[] = {FUSE_CAP_AUTO_INVAL_DATA, FUSE_CAP_WRITEBACK_CACHE,
-                                  FUSE_CAP_ATOMIC_O_TRUNC,  FUSE_CAP_POSIX_LOCKS,
-                                  FUSE_CAP_FLOCK_LOCKS,     FUSE_CAP_SPLICE_READ,
+                                  FUSE_CAP_ATOMIC_O_TRUNC, FUSE_CAP_SPLICE_READ,
                                   FUSE_CAP_SPLICE_WRITE};
 
 void init(void* userdata, fuse_conn_info* connection) {
-  auto& features = static_cast<Client*>(userdata)->kernelFeatures();
-  for (auto& wanted : kWanted) {
+  auto& client = *static_cast<Client*>(userdata);
+  auto& features = client.kernelFeatures();
+  auto want = [&](const Feature& wanted) {
     bool set = fuse_set_feature_flag(connection, wanted.flag);
     (set ? features.inUse : features.missing).emplace_back(wanted.name);
-  }
+  };
+  for (auto& wanted : kWanted) want(wanted);
   for (auto flag : kUnwanted) fuse_unset_feature_flag(connection, flag);
+  // Without them the kernel keeps locks itself, among the processes of this mount.
+  for (auto& wanted : kForLocks) {
+    if (client.locking() == Locking::kLocal)
+      fuse_unset_feature_flag(connection, wanted.flag);
+    else
+      want(wanted);
+  }
   connection->max_write = kRequestBytesMax;
   connection->max_readahead = std::min(connection->max_readahead, kReadaheadBytes);
   connection->max_background = kBackgroundMax;
@@ -88,6 +98,7 @@ fuse_lowlevel_ops fuseOps() {
   addXattrOps(ops);
   addDirOps(ops);
   addFileOps(ops);
+  addLockOps(ops);
   addControlOps(ops);
   countRequests(ops);
   return ops;

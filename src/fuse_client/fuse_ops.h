@@ -14,6 +14,7 @@ void addMetaOps(fuse_lowlevel_ops& ops);  // names and attributes
 void addXattrOps(fuse_lowlevel_ops& ops);
 void addDirOps(fuse_lowlevel_ops& ops);
 void addFileOps(fuse_lowlevel_ops& ops);
+void addLockOps(fuse_lowlevel_ops& ops);
 void addControlOps(fuse_lowlevel_ops& ops);
 
 }  // namespace trainfs::client

@@ -1,5 +1,6 @@
 #include "fuse_client/fuse_request.h"
 
+#include <fcntl.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
@@ -141,6 +142,10 @@ void Request::error(int code) {
   if (claim(code)) fuse_reply_err(request_, code);
 }
 
+bool Request::succeed() {
+  return claim() && fuse_reply_err(request_, 0) == 0;
+}
+
 void Request::none() {
   if (claim()) fuse_reply_none(request_);
 }
@@ -225,6 +230,20 @@ void Request::statfs(const FsStats& stats) {
   reply.f_ffree = reply.f_favail = stats.freeFiles;
   reply.f_namemax = kNameBytesMax;
   fuse_reply_statfs(request_, &reply);
+}
+
+void Request::lock(const std::optional<FileLock>& found) {
+  if (!claim()) return;
+  struct flock reply{};
+  reply.l_type = F_UNLCK;
+  if (found) {
+    reply.l_type = found->mode == LockMode::kExclusive ? F_WRLCK : F_RDLCK;
+    reply.l_start = static_cast<off_t>(found->range.first);
+    bool toEnd = found->range.last == kLockLastByte;
+    reply.l_len = toEnd ? 0 : static_cast<off_t>(found->range.last - found->range.first + 1);
+    reply.l_pid = static_cast<pid_t>(found->process);
+  }
+  fuse_reply_lock(request_, &reply);
 }
 
 void Request::xattr(const std::string& value, size_t size) {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -16,6 +17,7 @@
 #include "fuse_client/in_flight.h"
 #include "fuse_client/inodes.h"
 #include "fuse_client/statistics.h"
+#include "trainfs/file_lock.h"
 
 namespace trainfs::client {
 
@@ -37,6 +39,17 @@ class Request : public std::enable_shared_from_this<Request>, public InFlight::L
   int caller() const { return caller_; }  // thread id; 0: the kernel itself
   bool answered() const { return state_.load(std::memory_order_acquire) == State::kAnswered; }
 
+  // For a request that waits for other callers, and so must end at any signal: what to do then. An
+  // answer must come of it. In the handler.
+  void onSignal(std::function<void()> end) { end_ = std::move(end); }
+  bool endsAtSignal() const { return end_ != nullptr; }
+  void signal() { end_(); }
+  // What InterruptWatch has seen of its caller.
+  struct Seen {
+    bool asleep = false, signal = false;
+  };
+  Seen& seen() { return seen_; }
+
   // Answers EINTR, for a caller that is being killed. Not just now, while `copyOut` runs.
   void giveUp();
   // Runs `hook` before that, so that what the caller leaves behind is ordered before all that comes
@@ -55,6 +68,7 @@ class Request : public std::enable_shared_from_this<Request>, public InFlight::L
   Identity identity(Groups groups = Groups::kNo) const;
 
   void error(int code);  // 0: done
+  bool succeed();        // false: the caller is gone
   void none();
   // A name and the inode behind it; the kernel counts a lookup. `current`: may be cached.
   void entry(const InodePtr& inode, const Inodes::Taken& taken);
@@ -68,6 +82,7 @@ class Request : public std::enable_shared_from_this<Request>, public InFlight::L
   bool bytes(std::span<const std::byte> data);  // false: the caller is gone
   void written(size_t bytes);
   void statfs(const FsStats& stats);
+  void lock(const std::optional<FileLock>& found);
   // size 0: only how long it is.
   void xattr(const std::string& value, size_t size);
 
@@ -89,6 +104,8 @@ class Request : public std::enable_shared_from_this<Request>, public InFlight::L
   int caller_ = 0;
   bool interruptible_ = false;
   RequestKind kind_ = RequestKind::kOther;
+  std::function<void()> end_;
+  Seen seen_;  // the watch's thread
   std::chrono::steady_clock::time_point begunAt_ = std::chrono::steady_clock::now();
   std::atomic<State> state_{State::kOpen};
   std::mutex giveUpMutex_;

@@ -15,19 +15,20 @@ constexpr std::chrono::milliseconds kLookEvery{200};
 constexpr std::chrono::milliseconds kPause{5};  // however many interruptions there are
 }  // namespace
 
-bool beingKilled(int thread) {
+CallerState callerState(int thread) {
+  CallerState state;
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/status", thread);
   FILE* file = std::fopen(path, "re");
-  if (file == nullptr) return false;  // gone: nobody waits there any more
+  if (file == nullptr) return state;  // gone: nobody waits there any more
   char line[256];
-  bool killed = false;
-  while (!killed && std::fgets(line, sizeof line, file) != nullptr) {
+  while (!state.killed && std::fgets(line, sizeof line, file) != nullptr) {
+    if (std::strncmp(line, "State:\t", 7) == 0) state.letter = line[7];
     if (std::strncmp(line, "SigPnd:", 7) == 0 || std::strncmp(line, "ShdPnd:", 7) == 0)
-      killed = (std::strtoull(line + 7, nullptr, 16) >> (SIGKILL - 1)) & 1;
+      state.killed = (std::strtoull(line + 7, nullptr, 16) >> (SIGKILL - 1)) & 1;
   }
   std::fclose(file);
-  return killed;
+  return state;
 }
 
 InterruptWatch::InterruptWatch(InFlight& inFlight)
@@ -57,11 +58,28 @@ void InterruptWatch::run() {
     lock.unlock();
     if (now) watched = inFlight_.all();
     for (auto& weak : watched)
-      if (auto request = weak.lock(); request && beingKilled(request->caller())) request->giveUp();
+      if (auto request = weak.lock()) look(*request, now);
     watched = inFlight_.all();
     lock.lock();
     changed_.wait_for(lock, kPause, [&] { return stopping_; });
   }
+}
+
+// Waiting for its answer, a caller sleeps ('S') until a signal hits it, and from then on cannot be
+// woken by another ('D'). In between it runs.
+void InterruptWatch::look(Request& request, bool told) {
+  auto& seen = request.seen();
+  if (told) seen.asleep = false;
+  if (seen.asleep) return;  // the kernel would have told
+  auto caller = callerState(request.caller());
+  if (request.endsAtSignal() && !seen.signal) {
+    seen.asleep = caller.letter == 'S';
+    if (caller.letter == 'D') {
+      seen.signal = true;
+      request.signal();
+    }
+  }
+  if (caller.killed) request.giveUp();
 }
 
 }  // namespace trainfs::client

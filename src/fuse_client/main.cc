@@ -98,6 +98,7 @@ int serve(const MountOptions& options, Daemon& daemon) {
     client.mds().end(kEndPatience);  // or the others could not cache until the MDS misses this one
     fail("cannot mount a directory of " + options.fsname + ": " + reason);
   }
+  client.setLocking(options.locking);
   MountControl control(options);
   client.setControl(&control);
 

@@ -26,6 +26,7 @@ struct MdsCall {
   // Answers with an errno, unless answered already.
   virtual void fail(int code) = 0;
 
+  bool waits = false;  // for other clients: the time that it takes is not the server's
   // Mutations only.
   bool mutation = false;
   bool urgent = false;

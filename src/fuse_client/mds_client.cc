@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "fuse_client/mds_call.h"
+#include "fuse_client/mds_lock_call.h"
 #include "fuse_client/mds_session.h"
 #include "fuse_client/mds_wire.h"
 
@@ -245,6 +246,36 @@ class KjMdsClient final : public MdsClient {
         },
         [](auto&) { return Done{}; }, std::move(answer));
   }
+  std::shared_ptr<LockWait> lock(const FileLock& lock, bool waits, Answer<Done> answer) override {
+    auto wait = std::make_shared<LockWait>(waits ? ++lockWaits_ : 0);
+    inbox_.put(std::make_unique<LockCall>(lock, wait, std::move(answer)));
+    return wait;
+  }
+  void giveUp(std::shared_ptr<LockWait> wait) override {
+    inbox_.post([wait = std::move(wait)] { LockCall::giveUp(*wait); });
+  }
+  void unlock(const FileLock& lock, Answer<Done> answer) override {
+    ask<Done>(
+        [=](rpc::Session::Client& session) {
+          auto request = session.unlockRequest();
+          encodeLock(lock, request.initLock());
+          return request.send();
+        },
+        [](auto&) { return Done{}; }, std::move(answer));
+  }
+  void testLock(const FileLock& lock, Answer<std::optional<FileLock>> answer) override {
+    ask<std::optional<FileLock>>(
+        [=](rpc::Session::Client& session) {
+          auto request = session.testLockRequest();
+          encodeLock(lock, request.initLock());
+          return request.send();
+        },
+        [](auto& response) {
+          return response.getFound() ? std::optional(decodeLock(response.getConflict()))
+                                     : std::nullopt;
+        },
+        std::move(answer));
+  }
 
  private:
   static std::string toString(capnp::Data::Reader data) {
@@ -312,6 +343,7 @@ class KjMdsClient final : public MdsClient {
   const MdsClientOptions options_;
   MdsEvents& events_;
   MdsInbox inbox_;
+  std::atomic<uint64_t> lockWaits_{0};  // numbers them
 
   // MDS thread.
   MdsSession* session_ = nullptr;

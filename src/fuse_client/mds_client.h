@@ -23,6 +23,7 @@
 #include "trainfs/changes.h"
 #include "trainfs/cluster_map.h"
 #include "trainfs/config.h"
+#include "trainfs/file_lock.h"
 #include "trainfs/inode_names.h"
 #include "trainfs/result.h"
 #include "trainfs/types.h"
@@ -96,6 +97,9 @@ struct Outcome {
   std::optional<Node> node;  // the inode concerned, where there still is one
 };
 
+// A lock that is asked for, to give up by.
+struct LockWait;
+
 template <typename T>
 using Answer = std::function<void(Result<T>)>;
 
@@ -112,6 +116,8 @@ class MdsEvents {
   virtual void mayCache() = 0;
   // Every file that is open here, for recalls and resumption.
   virtual std::vector<OpenFile> openFiles() = 0;
+  // Every lock that was granted in this session, for a server that has lost them.
+  virtual std::vector<FileLock> heldLocks() = 0;
 };
 
 struct MdsClientOptions {
@@ -159,6 +165,14 @@ class MdsClient {
   virtual void open(InodeId inode, bool writing, Answer<Node> answer) = 0;
   virtual void release(InodeId inode, Answer<Done> answer) = 0;
   virtual void instantiate(InodeId inode, uint8_t component, Answer<Node> answer) = 0;
+
+  // `waits`: until it is granted, or given up; otherwise EAGAIN when it cannot be had now.
+  virtual std::shared_ptr<LockWait> lock(const FileLock& lock, bool waits, Answer<Done> answer) = 0;
+  // Of a lock that waits. Its answer comes soon: EINTR, or that it had been granted before.
+  virtual void giveUp(std::shared_ptr<LockWait> wait) = 0;
+  virtual void unlock(const FileLock& lock, Answer<Done> answer) = 0;
+  // The lock of another owner that this one would have to wait for, if there is one.
+  virtual void testLock(const FileLock& lock, Answer<std::optional<FileLock>> answer) = 0;
 };
 
 }  // namespace trainfs::client

@@ -152,6 +152,8 @@ kj::Promise<void> MdsSession::openSession(Connection& connection) {
     request.setReadOnly(options_.readOnly);
     auto opens = events_.openFiles();
     encodeOpens(opens, request.initOpens(opens.size()));
+    auto locks = events_.heldLocks();
+    encodeLocks(locks, request.initLocks(locks.size()));
     // The server may have to wait, up to a lease's term, for another client to give up its caches.
     auto response = co_await timer_.timeoutAfter(term_ * 2 + kConnectPatience, call.send());
     auto opened = response.getOpened();
@@ -243,7 +245,7 @@ kj::Promise<void> MdsSession::run(std::unique_ptr<MdsCall> call) {
 }
 
 void MdsSession::noteAnswered(const MdsCall& call, kj::TimePoint started) {
-  if (options_.statistics == nullptr) return;
+  if (options_.statistics == nullptr || call.waits) return;
   auto& timer = call.mutation ? options_.statistics->mdsChanges : options_.statistics->mdsQuestions;
   auto took = std::chrono::nanoseconds((timer_.now() - started) / kj::NANOSECONDS);
   timer.add(took, false);
@@ -274,6 +276,7 @@ kj::Promise<void> MdsSession::attempts(MdsCall& call) {
     if (sentIn != incarnation_ && call.mutation) call.sequence = slots_.nextSequence(call.slot);
     sentIn = incarnation_;
     bool disconnected;
+    auto sentAt = timer_.now();
     try {
       auto connection = kj::addRef(*connection_);
       if (options_.statistics != nullptr && resent++ != 0) ++options_.statistics->mdsResent;
@@ -289,6 +292,8 @@ kj::Promise<void> MdsSession::attempts(MdsCall& call) {
       if (!disconnected && delay == kRetryDelayMin)
         spdlog::warn("the MDS cannot answer now, asking again: {}", words(exception));
     }
+    // What a `soft` mount bears is silence of the server, not of other clients.
+    if (call.waits && timer_.now() - sentAt > kRetryDelayMax) started = timer_.now();
     if (!disconnected) check();
     if (options_.soft && timer_.now() - started > options_.softTimeout.count() * kj::MILLISECONDS) {
       call.fail(EIO);

@@ -159,11 +159,9 @@ DirPage decodePage(capnp::List<rpc::Entry>::Reader entries, bool end) {
 
 NamesPage decodeNames(rpc::Session::NamesResults::Reader reader) {
   auto next = reader.getNext();
-  NamesPage page{
-      .names = {}, .end = reader.getEnd(), .next = {next.getParent(), next.getPlace()}};
+  NamesPage page{.names = {}, .end = reader.getEnd(), .next = {next.getParent(), next.getPlace()}};
   for (auto name : reader.getNames())
-    page.names.push_back(
-        {{name.getParent()}, toString(name.getName()), toString(name.getPath())});
+    page.names.push_back({{name.getParent()}, toString(name.getName()), toString(name.getPath())});
   return page;
 }
 
@@ -202,6 +200,32 @@ void encodeIdentity(const Identity& identity, rpc::Identity::Builder builder) {
 
 void encodeOperation(const Operation& op, rpc::Operation::Builder builder) {
   std::visit(OperationEncoder{builder}, op);
+}
+
+void encodeLock(const FileLock& lock, rpc::FileLock::Builder builder) {
+  builder.setInode(lock.inode.value);
+  builder.setKind(lock.kind == LockKind::kWhole ? rpc::LockKind::WHOLE : rpc::LockKind::RECORD);
+  builder.setOwner(lock.owner);
+  builder.setExclusive(lock.mode == LockMode::kExclusive);
+  builder.setFirst(lock.range.first);
+  builder.setLast(lock.range.last);
+  builder.setProcess(lock.process);
+}
+
+void encodeLocks(const std::vector<FileLock>& locks, capnp::List<rpc::FileLock>::Builder builder) {
+  for (uint32_t i = 0; i < locks.size(); ++i) encodeLock(locks[i], builder[i]);
+}
+
+FileLock decodeLock(rpc::FileLock::Reader reader) {
+  FileLock lock{
+      .inode = {reader.getInode()},
+      .kind = reader.getKind() == rpc::LockKind::WHOLE ? LockKind::kWhole : LockKind::kRecord,
+      .owner = reader.getOwner(),
+      .range = {reader.getFirst(), reader.getLast()},
+      .mode = reader.getExclusive() ? LockMode::kExclusive : LockMode::kShared,
+      .process = reader.getProcess()};
+  KJ_REQUIRE(lock.range.valid(), "a lock of no range");
+  return lock;
 }
 
 void encodeOpens(const std::vector<OpenFile>& opens, capnp::List<rpc::OpenFile>::Builder builder) {

@@ -19,6 +19,9 @@ Outcome decodeOutcome(rpc::Reply::Reader reader);
 
 void encodeIdentity(const Identity& identity, rpc::Identity::Builder builder);
 void encodeOperation(const Operation& op, rpc::Operation::Builder builder);
+void encodeLock(const FileLock& lock, rpc::FileLock::Builder builder);
+void encodeLocks(const std::vector<FileLock>& locks, capnp::List<rpc::FileLock>::Builder builder);
+FileLock decodeLock(rpc::FileLock::Reader reader);
 void encodeOpens(const std::vector<OpenFile>& opens, capnp::List<rpc::OpenFile>::Builder builder);
 
 }  // namespace trainfs::client

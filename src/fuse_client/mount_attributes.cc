@@ -42,6 +42,10 @@ std::string features(Client& client) {
   for (auto& name : kernel.missing) line(text, name, "no", "the kernel or libfuse lacks it");
   line(text, "parallel_direct_writes", "yes", "where the kernel has them (Linux 6.2)");
   line(text, "writeback_cache", "no", "the kernel would own the sizes of files");
+  constexpr std::string_view kLocking[] = {"cluster-wide", "among the processes of this mount only",
+                                           "none (-o noflock)"};
+  line(text, "locks", client.locking() == Locking::kNone ? "no" : "yes",
+       kLocking[static_cast<int>(client.locking())]);
   line(text, "request_bytes", "-", std::to_string(kernel.maxWriteBytes));
   line(text, "readahead_bytes", "-", std::to_string(kernel.readaheadBytes));
   if (!kernel.whyNoReadahead.empty()) line(text, "readahead", "no", kernel.whyNoReadahead);

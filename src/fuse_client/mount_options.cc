@@ -94,6 +94,9 @@ std::optional<std::string> parseOwn(std::string_view name, std::string_view valu
   if (name == "hard") return options.soft = false, "";
   if (name == "allow_other") return options.allowOther = true, "";
   if (name == "noallow_other") return options.allowOther = false, "";
+  if (name == "flock") return options.locking = Locking::kCluster, "";
+  if (name == "localflock") return options.locking = Locking::kLocal, "";
+  if (name == "noflock") return options.locking = Locking::kNone, "";
   if (name == "uring") return parseUring(value, options);
   if (name == "io_uring_q_depth") return parseNumber(name, value, 1, 1024, options.uringQueueDepth);
   if (name == "threads") return parseNumber(name, value, 1, 64, options.threads);
@@ -185,11 +188,13 @@ std::string parseOptionList(const std::string& list, bool sloppy, MountOptions& 
 std::string optionList(const MountOptions& options) {
   auto number = [](uint64_t value) { return std::to_string(value); };
   static constexpr const char* kUringModes[] = {"off", "auto", "on"};
+  static constexpr const char* kLockings[] = {"flock", "localflock", "noflock"};
   std::vector<std::pair<std::string, std::string>> all = {
       {options.soft ? "soft" : "hard", ""},
       {"soft_timeout", number(options.softTimeout.count())},
       {"connect_timeout", number(options.connectTimeout.count())},
       {options.allowOther ? "allow_other" : "noallow_other", ""},
+      {kLockings[static_cast<int>(options.locking)], ""},
       {"uring", kUringModes[static_cast<int>(options.uring)]},
       {"io_uring_q_depth", number(options.uringQueueDepth)},
       {"data_workers", number(options.dataWorkers)},
@@ -212,6 +217,7 @@ std::string checkRemount(const MountOptions& present, const MountOptions& wanted
       {"hard or soft", present.soft == wanted.soft},
       {"soft_timeout", present.softTimeout == wanted.softTimeout},
       {"allow_other", present.allowOther == wanted.allowOther},
+      {"flock, localflock or noflock", present.locking == wanted.locking},
       {"uring", present.uring == wanted.uring},
       {"io_uring_q_depth", present.uringQueueDepth == wanted.uringQueueDepth},
       {"threads", present.threads == wanted.threads},

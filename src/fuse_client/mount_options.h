@@ -12,6 +12,9 @@
 namespace trainfs::client {
 
 enum class UringMode { kOff, kAuto, kOn };
+// Whom locks of files (flock, fcntl) keep out: processes of all mounts, or of this one, or there
+// are none.
+enum class Locking { kCluster, kLocal, kNone };
 
 struct MountOptions {
   std::string source;  // as given: HOST[:PORT][,HOST...]:/fsname[/DIRECTORY]
@@ -31,10 +34,11 @@ struct MountOptions {
   bool soft = false;
   std::chrono::seconds softTimeout{60}, connectTimeout{10};
   UringMode uring = UringMode::kOff;
+  Locking locking = Locking::kCluster;
   uint32_t uringQueueDepth = 256;  // per processor
-  uint32_t threads = 0;      // that receive requests; 0: by the number of processors
-  uint32_t dataWorkers = 2;  // threads that talk to the OSSes
-  uint32_t lanes = 1;        // connections of each to each data port
+  uint32_t threads = 0;            // that receive requests; 0: by the number of processors
+  uint32_t dataWorkers = 2;        // threads that talk to the OSSes
+  uint32_t lanes = 1;              // connections of each to each data port
   uint32_t readaheadKib = 4096;
   std::vector<std::string> kernelOptions;  // for the kernel, by way of libfuse
 };

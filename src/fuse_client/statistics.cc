@@ -30,11 +30,11 @@ void append(std::string& text, std::string_view name, uint64_t value) {
 }  // namespace
 
 const std::array<std::string_view, kRequestKinds> kRequestNames = {
-    "lookup",    "getattr",   "setattr",     "readlink",    "mknod",      "mkdir",
-    "symlink",   "link",      "unlink",      "rmdir",       "rename",     "create",
-    "open",      "release",   "flush",       "fsync",       "read",       "write",
-    "fallocate", "opendir",   "readdir",     "readdirplus", "releasedir", "getxattr",
-    "setxattr",  "listxattr", "removexattr", "statfs",      "other"};
+    "lookup",      "getattr",    "setattr",  "readlink", "mknod",     "mkdir",       "symlink",
+    "link",        "unlink",     "rmdir",    "rename",   "create",    "open",        "release",
+    "flush",       "fsync",      "read",     "write",    "fallocate", "opendir",     "readdir",
+    "readdirplus", "releasedir", "getxattr", "setxattr", "listxattr", "removexattr", "statfs",
+    "getlk",       "setlk",      "flock",    "other"};
 
 void Timer::add(std::chrono::nanoseconds took, bool failed) {
   auto elapsed = static_cast<uint64_t>(std::max<int64_t>(took.count(), 0));
@@ -56,6 +56,7 @@ std::string Statistics::text() const {
   append(text, "bytes.written", bytesWritten.load(kRelaxed));
   append(text, "mds.resent", mdsResent.load(kRelaxed));
   append(text, "mds.connections", mdsConnections.load(kRelaxed));
+  append(text, "lock.waits", lockWaits.load(kRelaxed));
   append(text, "ost.requests", dataFrames.load(kRelaxed));
   append(text, "ost.resent", dataRerouted.load(kRelaxed));
   append(text, "mds.questions", mdsQuestions);

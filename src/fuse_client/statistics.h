@@ -42,6 +42,9 @@ enum class RequestKind : uint8_t {
   kListxattr,
   kRemovexattr,
   kStatfs,
+  kGetlk,
+  kSetlk,
+  kFlock,
   kOther,
 };
 inline constexpr size_t kRequestKinds = static_cast<size_t>(RequestKind::kOther) + 1;
@@ -63,6 +66,7 @@ struct Statistics {
   std::array<Timer, kRequestKinds> requests;  // of the kernel, until they are answered
   Timer mdsQuestions, mdsChanges;             // calls to the MDS, until they are answered
   std::atomic<uint64_t> mdsResent{0};         // times that one of them was sent again
+  std::atomic<uint64_t> lockWaits{0};         // requests for locks that wait, at present
   std::atomic<uint64_t> mdsConnections{0};    // times that a session was opened or resumed
   std::atomic<uint64_t> bytesRead{0}, bytesWritten{0};  // by the kernel; not what its cache had
   std::atomic<uint64_t> dataFrames{0};                  // requests to OSTs

@@ -51,7 +51,8 @@ class FakeMds final : public MdsClient {
   explicit FakeMds(Script& script) : script_(script) {}
   Node node;  // what every question about the inode is answered with
   std::vector<Operation> executed;
-  int executeError = 0;
+  int executeError = 0, lockError = 0;
+  std::vector<FileLock> unlocked;
 
   void stop() override {}
   std::optional<std::string> waitForSession(std::chrono::milliseconds) override {
@@ -85,6 +86,21 @@ class FakeMds final : public MdsClient {
   void listxattr(InodeId, Answer<std::vector<std::string>>) override {}
   void names(InodeId, InodeId, NameCursor, Answer<NamesPage>) override {}
   void statfs(Answer<FsStats>) override {}
+  std::shared_ptr<LockWait> lock(const FileLock&, bool, Answer<Done> answer) override {
+    script_.add("lock", [this, answer] {
+      if (lockError != 0) return answer(Errno(lockError));
+      answer(Done{});
+    });
+    return nullptr;
+  }
+  void giveUp(std::shared_ptr<LockWait>) override { script_.add("give up", [] {}); }
+  void unlock(const FileLock& lock, Answer<Done> answer) override {
+    unlocked.push_back(lock);
+    script_.add("unlock", [answer] { answer(Done{}); });
+  }
+  void testLock(const FileLock&, Answer<std::optional<FileLock>> answer) override {
+    script_.add("test lock", [answer] { answer(std::optional<FileLock>()); });
+  }
 
  private:
   void ask(const char* what, Answer<Node> answer) {

@@ -277,6 +277,7 @@ class Events final : public MdsEvents {
   }
   void mayCache() override {}
   std::vector<OpenFile> openFiles() override { return {{InodeId{77}, true}}; }
+  std::vector<FileLock> heldLocks() override { return {{.inode = {78}, .owner = 5}}; }
   uint32_t freshSessions = 0, recalls = 0;
 
  private:

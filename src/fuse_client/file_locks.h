@@ -1,0 +1,45 @@
+// Locks of files on behalf of callers: between the FUSE handlers and the MDS. Any thread; answers
+// run on the MDS thread.
+//
+// The kernel says when a process closes a file (its record locks go, POSIX) and when an open file
+// description ends (flock and OFD locks go); which of the two a record lock is it does not say. But
+// every process that had the description open has closed it when it ends: what was locked through
+// it and is still there then belongs to the description.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "fuse_client/held_locks.h"
+#include "fuse_client/mds_client.h"
+
+namespace trainfs::client {
+
+class FileLocks {
+ public:
+  using Handle = HeldLocks::Handle;
+
+  FileLocks(MdsClient& mds, HeldLocks& held, Statistics& statistics)
+      : mds_(mds), held_(held), statistics_(statistics) {}
+
+  // `answer` returns whether the caller got it: a lock that nobody knows of is let go of again.
+  using Taken = std::function<bool(Status)>;
+  std::shared_ptr<LockWait> lock(const FileLock& lock, Handle through, bool waits, Taken answer);
+  void giveUp(std::shared_ptr<LockWait> wait) { mds_.giveUp(std::move(wait)); }
+  void unlock(const FileLock& lock, Answer<Done> answer);
+  void test(const FileLock& lock, Answer<std::optional<FileLock>> answer);
+
+  // A process has closed the file: `owner` is its number. `done` may run at once.
+  void closed(InodeId inode, uint64_t owner, std::function<void()> done);
+  // A description has ended.
+  void ended(InodeId inode, Handle handle);
+
+ private:
+  bool mayHaveChanged(const FileLock& lock, int error);
+
+  MdsClient& mds_;
+  HeldLocks& held_;
+  Statistics& statistics_;
+};
+
+}  // namespace trainfs::client
