@@ -39,9 +39,6 @@ PYTHON
 body() {
   start_cluster 2
   local holders=() kind pid
-  blocked() { # $1 of them wait for the lock on file $2
-    [ "$(awk -v inode="$(stat -c %i "$mnt/$2")" '$2 == "->" && $7 ~ ":"inode"$"' /proc/locks | wc -l)" = "$1" ]
-  }
   for kind in flock fcntl; do
     : >"$mnt/$kind"
     python3 -c "
@@ -53,14 +50,12 @@ time.sleep(600)" & holders+=($!)
     until_true 20 test -e "$WORK/holds-$kind"
     python3 "$top/waiter.py" $kind 100 "$mnt/$kind" & holders+=($!)
   done
-  until_true 60 blocked 100 flock
-  until_true 60 blocked 100 fcntl
+  until_true 60 lock_waits "$mnt" 200
   work
 
   # 50 of each kind are killed and gone, and the others wait on.
   for pid in "${holders[1]}" "${holders[3]}"; do pgrep -P "$pid" | head -50 | xargs kill -9; done
-  until_true 3 blocked 50 flock
-  until_true 3 blocked 50 fcntl
+  until_true 3 lock_waits "$mnt" 100
   work
 
   # A holder that dies lets go: the others come one after another.

@@ -80,3 +80,8 @@ expect() { # expect WANTED COMMAND...: the command prints exactly that
   got=$("$@" 2>&1) || true
   [ "$got" = "$wanted" ] || fail "$*: expected '$wanted', got '$got'"
 }
+
+# lock_waits MOUNT N: exactly N requests of that mount wait for locks of files.
+lock_waits() {
+  [ "$(getfattr --only-values -n system.trainfs.stats "$1" 2>/dev/null | awk '$2 == "lock.waits" {print $3}')" = "$2" ]
+}
