@@ -93,7 +93,9 @@ class FakeMds final : public MdsClient {
     });
     return nullptr;
   }
-  void giveUp(std::shared_ptr<LockWait>) override { script_.add("give up", [] {}); }
+  void giveUp(std::shared_ptr<LockWait>) override {
+    script_.add("give up", [] {});
+  }
   void unlock(const FileLock& lock, Answer<Done> answer) override {
     unlocked.push_back(lock);
     script_.add("unlock", [answer] { answer(Done{}); });

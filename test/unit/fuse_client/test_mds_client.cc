@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <condition_variable>
 #include <future>
 #include <map>
@@ -31,7 +32,10 @@ struct World {
   bool forgetsSessions = false;
   bool refusesCalls = false;  // "cannot answer now"
   uint32_t refused = 0, executed = 0, resent = 0, sessions = 0, resumed = 0, ended = 0;
-  std::vector<uint64_t> opensResumed;
+  std::vector<uint64_t> opensResumed, locksResumed;
+  bool grants = false;          // false: locks wait
+  std::vector<uint64_t> waits;  // of calls for locks that wait, in order
+  uint32_t dropped = 0, gaveUp = 0;
   std::map<uint16_t, uint64_t> slots;  // last sequence
 
   template <typename Condition>
@@ -201,6 +205,22 @@ class FakeServer::SessionImpl final : public rpc::Session::Server {
     node.initLayout(3);
     return kj::READY_NOW;
   }
+  // Waits until it is dropped, unless the world grants locks.
+  kj::Promise<void> lock(LockContext context) override {
+    auto& world = server_.world_;
+    auto params = context.getParams();
+    bool waits = false;
+    world.change([&] {
+      waits = !params.getGiveUp() && !world.grants;
+      if (waits) world.waits.push_back(params.getWait());
+      world.gaveUp += params.getGiveUp();
+      if (params.getGiveUp()) context.getResults().setError(world.grants ? 0 : EINTR);
+    });
+    if (!waits) return kj::READY_NOW;
+    return kj::Promise<void>(kj::NEVER_DONE).attach(kj::defer([&world] {
+      world.change([&] { ++world.dropped; });
+    }));
+  }
   kj::Promise<void> renew(RenewContext context) override {
     std::lock_guard lock(server_.world_.mutex);
     context.getResults().setValid(!server_.world_.forgetsSessions);
@@ -239,6 +259,8 @@ class FakeServer::MdsImpl final : public rpc::Mds::Server {
       request.getResumeId() != 0 ? ++world.resumed : ++world.sessions;
       world.opensResumed.clear();
       for (auto open : request.getOpens()) world.opensResumed.push_back(open.getInode());
+      world.locksResumed.clear();
+      for (auto lock : request.getLocks()) world.locksResumed.push_back(lock.getInode());
       opened.setId(world.sessions);
     });
     if (stale) {
@@ -368,6 +390,64 @@ TEST_CASE("a mutation whose answer was lost is sent again and executed once", "[
   CHECK(f.world.resumed == 1);
   CHECK(f.world.sessions == 1);
   CHECK(f.world.opensResumed == std::vector<uint64_t>{77});
+  CHECK(f.world.locksResumed == std::vector<uint64_t>{78});
+}
+
+TEST_CASE("a wait for a lock is the same one over any number of connections", "[client]") {
+  Fixture f;
+  f.connect();
+  Awaited<Done> locked;
+  f.client->lock({.inode = {9}}, true, locked.answer());
+  REQUIRE(f.world.await([&] { return f.world.waits.size() == 1; }));
+  f.server.cut();
+  REQUIRE(f.world.await([&] { return f.world.waits.size() == 2; }));
+  CHECK(f.world.waits[0] == f.world.waits[1]);
+  CHECK(f.world.waits[0] != 0);
+  f.world.change([&] { f.world.grants = true; });
+  f.server.cut();
+  CHECK(locked.error() == 0);
+}
+
+TEST_CASE("a wait is given up: the call is dropped, and the server has the last word", "[client]") {
+  bool grants = GENERATE(false, true);
+  Fixture f;
+  f.connect();
+  Awaited<Done> locked;
+  auto wait = f.client->lock({.inode = {9}}, true, locked.answer());
+  REQUIRE(f.world.await([&] { return f.world.waits.size() == 1; }));
+  f.world.change([&] { f.world.grants = grants; });
+  f.client->giveUp(wait);
+  CHECK(locked.error() == (grants ? 0 : EINTR));
+  REQUIRE(f.world.await([&] { return f.world.dropped == 1; }));
+  CHECK(f.world.gaveUp == 1);
+  f.client->giveUp(wait);  // too late to mean anything
+  Awaited<Node> node;
+  f.client->getattr(InodeId{9}, node.answer());
+  CHECK(node.error() == 0);
+}
+
+TEST_CASE("a wait that is given up before there is a server never waits", "[client]") {
+  Fixture f;
+  Awaited<Done> locked;
+  auto wait = f.client->lock({.inode = {9}}, true, locked.answer());
+  f.client->giveUp(wait);
+  f.connect();
+  CHECK(locked.error() == EINTR);
+}
+
+TEST_CASE("the patience of a soft mount does not count the time that others hold a lock",
+          "[client]") {
+  Fixture f(true, 1500ms);
+  f.connect();
+  Awaited<Done> locked;
+  f.client->lock({.inode = {9}}, true, locked.answer());
+  REQUIRE(f.world.await([&] { return f.world.waits.size() == 1; }));
+  std::this_thread::sleep_for(2s);
+  f.server.cut();
+  REQUIRE(f.world.await([&] { return f.world.waits.size() == 2; }));
+  f.world.change([&] { f.world.grants = true; });
+  f.server.cut();
+  CHECK(locked.error() == 0);
 }
 
 TEST_CASE(

@@ -56,6 +56,9 @@ TEST_CASE("mount options of the kernel are passed on, of mount(8) dropped, of th
   CHECK(options.uring == UringMode::kAuto);
   CHECK(options.lanes == 2);
   CHECK(!options.readOnly);
+  CHECK(options.locking == Locking::kCluster);
+  REQUIRE(parseOptionList("localflock", false, options) == "");
+  CHECK(options.locking == Locking::kLocal);
 }
 
 TEST_CASE("a wrong mount option is named", "[client]") {
@@ -96,7 +99,8 @@ TEST_CASE("a source may name a directory below the file system", "[client]") {
 }
 
 TEST_CASE("the list of the options makes the same options", "[client]") {
-  for (std::string list : {"", "soft,soft_timeout=7,uring=on,threads=9,log_level=debug",
+  for (std::string list : {"localflock", "noflock", "flock", "",
+                           "soft,soft_timeout=7,uring=on,threads=9,log_level=debug",
                            "noallow_other,lanes=3,data_workers=4,readahead_kb=0,log_file=/tmp/x"}) {
     MountOptions options, again;
     REQUIRE(parseOptionList(list, false, options) == "");
@@ -118,6 +122,7 @@ TEST_CASE("remount changes log level and read-ahead, and names what it cannot ch
         "");
   CHECK(remounted("threads=3").find("option threads ") == 0);
   CHECK(remounted("soft").find("option hard or soft ") == 0);
+  CHECK(remounted("noflock").find("option flock, localflock or noflock ") == 0);
   CHECK(remounted("uring=on").find("option uring ") == 0);
   CHECK(remounted("context=\"a:b,c\"").find("context=") != std::string::npos);
 }
