@@ -12,6 +12,7 @@ FileLock allOf(const HeldLocks::Owner& owner) {
 
 std::shared_ptr<LockWait> FileLocks::lock(const FileLock& lock, Handle through, bool waits,
                                           Taken answer) {
+  if (lock.kind == LockKind::kRecord) hadRecordLocks_.store(true, std::memory_order_relaxed);
   if (held_.lost(HeldLocks::ownerOf(lock))) {
     answer(Errno(EIO));
     return nullptr;

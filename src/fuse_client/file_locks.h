@@ -7,6 +7,7 @@
 // it and is still there then belongs to the description.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 
@@ -29,6 +30,8 @@ class FileLocks {
   void unlock(const FileLock& lock, Answer<Done> answer);
   void test(const FileLock& lock, Answer<std::optional<FileLock>> answer);
 
+  // Some process has asked for a record lock, ever.
+  bool hadRecordLocks() const { return hadRecordLocks_.load(std::memory_order_relaxed); }
   // A process has closed the file: `owner` is its number. `done` may run at once.
   void closed(InodeId inode, uint64_t owner, std::function<void()> done);
   // A description has ended.
@@ -40,6 +43,7 @@ class FileLocks {
   MdsClient& mds_;
   HeldLocks& held_;
   Statistics& statistics_;
+  std::atomic<bool> hadRecordLocks_{false};
 };
 
 }  // namespace trainfs::client

@@ -26,14 +26,15 @@ bool isWriting(int flags) {
 // past it, in parallel, which drops the pages they overlap. While other clients are about,
 // everything goes past it.
 //
-// The kernel lets go of no record lock of a process that closes the file unless it is told to flush
-// every handle.
-void setCacheMode(fuse_file_info& file, bool writing, bool mayCache, Locking locking) {
+// A process that closes a file loses its record locks of it, and only a flush tells of that: what
+// is opened once there are such locks is flushed. Readers of mounts without any are spared the
+// request.
+void setCacheMode(fuse_file_info& file, bool writing, bool mayCache, bool recordLocks) {
   bool cached = !writing && mayCache;
   file.keep_cache = cached;
   file.direct_io = !cached;
   file.parallel_direct_writes = !cached;
-  file.noflush = !writing && locking != Locking::kCluster;
+  file.noflush = !writing && !recordLocks;
 }
 
 // Hands an open handle to the kernel, or closes it if the caller is gone.
@@ -48,8 +49,8 @@ void giveHandle(const RequestPtr& request, const InodePtr& inode, fuse_file_info
   bool given;
   {
     Coherence::Answering answering(request->client().coherence());
-    auto locking = request->client().locking();
-    setCacheMode(file, writing, answering.mayCache(), locking);
+    bool recordLocks = request->client().locks().hadRecordLocks();
+    setCacheMode(file, writing, answering.mayCache(), recordLocks);
     handle->cached = !file.direct_io;
     given = created ? request->created(inode, *created, file, answering) : request->opened(file);
   }
