@@ -4,6 +4,16 @@
 
 namespace trainfs {
 
+void LockRanges::add(uint64_t first, Rest rest) {
+  locks_.emplace(first, rest);
+  exclusives_ += rest.mode == LockMode::kExclusive;
+}
+
+LockRanges::Locks::iterator LockRanges::remove(Locks::iterator lock) {
+  exclusives_ -= lock->second.mode == LockMode::kExclusive;
+  return locks_.erase(lock);
+}
+
 void LockRanges::unlock(LockRange range) {
   auto next = locks_.upper_bound(range.first);
   if (next != locks_.begin()) {
@@ -12,16 +22,16 @@ void LockRanges::unlock(LockRange range) {
       // Starts at or before the range and reaches into it, maybe beyond.
       auto [first, rest] = *before;
       if (first == range.first)
-        locks_.erase(before);
+        remove(before);
       else
         before->second.last = range.first - 1;
-      if (rest.last > range.last) locks_.emplace(range.last + 1, rest);
+      if (rest.last > range.last) add(range.last + 1, rest);
     }
   }
   while (next != locks_.end() && next->first <= range.last) {
     auto rest = next->second;
-    next = locks_.erase(next);
-    if (rest.last > range.last) locks_.emplace(range.last + 1, rest);
+    next = remove(next);
+    if (rest.last > range.last) add(range.last + 1, rest);
   }
 }
 
@@ -30,7 +40,7 @@ void LockRanges::lock(LockRange range, LockMode mode) {
   auto next = locks_.upper_bound(range.first);
   if (next != locks_.end() && next->second.mode == mode && next->first == range.last + 1) {
     range.last = next->second.last;
-    next = locks_.erase(next);
+    next = remove(next);
   }
   if (next != locks_.begin()) {
     auto before = std::prev(next);
@@ -39,7 +49,7 @@ void LockRanges::lock(LockRange range, LockMode mode) {
       return;
     }
   }
-  locks_.emplace_hint(next, range.first, Rest{range.last, mode});
+  add(range.first, {range.last, mode});
 }
 
 std::optional<LockRanges::Lock> LockRanges::conflict(LockRange range, LockMode mode) const {
@@ -49,6 +59,14 @@ std::optional<LockRanges::Lock> LockRanges::conflict(LockRange range, LockMode m
     if (mode == LockMode::kExclusive || at->second.mode == LockMode::kExclusive)
       return Lock{{at->first, at->second.last}, at->second.mode};
   return std::nullopt;
+}
+
+// Neighbours of one mode are one lock, so it is in one.
+bool LockRanges::has(LockRange range, LockMode mode) const {
+  auto at = locks_.upper_bound(range.first);
+  if (at == locks_.begin()) return false;
+  --at;
+  return at->second.mode == mode && at->second.last >= range.last;
 }
 
 std::vector<LockRanges::Lock> LockRanges::all() const {

@@ -52,6 +52,10 @@ class LockRanges {
   // The first lock that keeps another owner from locking `range` with `mode`.
   std::optional<Lock> conflict(LockRange range, LockMode mode) const;
 
+  // All of the range is locked with just this mode.
+  bool has(LockRange range, LockMode mode) const;
+
+  bool anyExclusive() const { return exclusives_ != 0; }
   bool empty() const { return locks_.empty(); }
   size_t size() const { return locks_.size(); }
   std::vector<Lock> all() const;
@@ -61,8 +65,12 @@ class LockRanges {
     uint64_t last;
     LockMode mode;
   };
-  // By their first bytes; they do not overlap, and neighbours of one mode are one lock.
-  std::map<uint64_t, Rest> locks_;
+  using Locks = std::map<uint64_t, Rest>;
+  void add(uint64_t first, Rest rest);
+  Locks::iterator remove(Locks::iterator lock);
+
+  Locks locks_;  // by first bytes; they do not overlap, and neighbours of one mode are one lock
+  size_t exclusives_ = 0;
 };
 
 }  // namespace trainfs

@@ -31,7 +31,9 @@ Client::Client(const MdsClientOptions& mds, const DataClientOptions& data)
              [this](InodeId inode, std::function<void()> done) {
                invalidator_.invalidateAttributes(inode, std::move(done));
              }),
-      locks_(*mds_, heldLocks_, statistics_) {
+      locks_(*mds_, heldLocks_, statistics_, [this](InodeId inode, std::function<void()> next) {
+        afterAbandoned(inode, std::move(next));
+      }) {
   data_->onStaleSession([this] { mds_->checkSession(); });
   reporter_ = std::thread([this] { reportNowAndThen(); });
 }
@@ -132,6 +134,15 @@ void Client::loseLocks() {
       spdlog::error("locks of inode {} were lost with the session", id.value);
   }
   if (lost > kLinesMax) spdlog::error("and locks of {} more", lost - kLinesMax);
+}
+
+void Client::afterAbandoned(InodeId id, std::function<void()> next) {
+  abandonedChanges_.afterAll([this, id, next = std::move(next)] {
+    if (auto inode = inodes_.find(id))
+      inode->access->shared([next](OrderedAccess::Pass) { next(); });
+    else
+      next();
+  });
 }
 
 void Client::recalled(std::function<void()> done) {

@@ -76,6 +76,8 @@ class Client final : private MdsEvents {
 
   void loseChanges();
   void loseLocks();
+  // Runs `next` after what callers who were killed have left under way, of this file or of names.
+  void afterAbandoned(InodeId id, std::function<void()> next);
   void allowCaching();
   void reportAll(MdsClient::Urgency urgency, std::function<void()> done);
   void reportNowAndThen();

@@ -2,68 +2,79 @@
 
 namespace trainfs::client {
 
-namespace {
-
-FileLock allOf(const HeldLocks::Owner& owner) {
-  return {.inode = owner.inode, .kind = owner.kind, .owner = owner.number, .range = {}};
-}
-
-}  // namespace
-
-std::shared_ptr<LockWait> FileLocks::lock(const FileLock& lock, Handle through, bool waits,
-                                          Taken answer) {
+std::shared_ptr<FileLocks::Asking> FileLocks::lock(const FileLock& lock, Handle through, bool waits,
+                                                   Taken answer) {
   if (lock.kind == LockKind::kRecord) hadRecordLocks_.store(true, std::memory_order_relaxed);
-  if (held_.lost(HeldLocks::ownerOf(lock))) {
+  auto named = held_.ask(lock, through);
+  if (!named) {
     answer(Errno(EIO));
     return nullptr;
   }
   if (waits) ++statistics_.lockWaits;
-  return mds_.lock(lock, waits, [this, lock, through, waits, answer](Status status) {
+  auto asking = std::make_shared<Asking>(Whose{HeldLocks::ownerOf(lock), *named});
+  asking->wait = mds_.lock(*named, waits, [this, asking, waits, answer](Status status) {
     if (waits) --statistics_.lockWaits;
-    if (status) held_.granted(lock, through);
-    bool known = answer(status);
-    if (status ? !known : mayHaveChanged(lock, status.error().code())) unlock(lock, [](Status) {});
+    answered(*asking, status, answer);
   });
+  return asking;
 }
 
-// Whether the owner may have another lock at the MDS, after one that failed, than is known here.
-// Who cannot have another mode of flock has lost the one that he had, unless the MDS has just
-// started.
-bool FileLocks::mayHaveChanged(const FileLock& lock, int error) {
-  if (error == EAGAIN || error == EINTR)
-    return lock.kind == LockKind::kWhole && held_.has(HeldLocks::ownerOf(lock));
-  return error != EDEADLK && error != ENOLCK && error != EINVAL && error != EOPNOTSUPP;
+void FileLocks::answered(Asking& asking, Status status, const Taken& answer) {
+  auto& [owner, named] = asking.whose;
+  bool granted = status.ok(), kept = granted && held_.granted(owner, named);
+  int error = status.errnoOrZero();
+  if (error == EIO) held_.doubt(owner, named);
+  // Who cannot have another mode of flock has none; at the MDS, too.
+  if (error == ENOLCK && named.kind == LockKind::kWhole) release(asking.whose, [](Status) {});
+  // He is done with before he hears of it and asks for more.
+  abandon(asking);
+  bool known = answer(granted && !kept ? Errno(EIO) : status);
+  if (granted && !(kept && known)) release(asking.whose, [](Status) {});
+}
+
+void FileLocks::giveUp(const Asking& asking) {
+  mds_.giveUp(asking.wait);
+}
+
+void FileLocks::abandon(Asking& asking) {
+  if (!asking.over.test_and_set()) held_.asked(asking.whose.owner, asking.whose.named);
+}
+
+void FileLocks::release(const Whose& whose, Answer<Done> answer) {
+  afterAbandoned_(whose.named.inode, [this, whose, answer] {
+    mds_.unlock(whose.named, [this, whose, answer](Status status) {
+      held_.released(whose.owner, whose.named);
+      if (!status) held_.doubt(whose.owner, whose.named);
+      answer(status);
+    });
+  });
 }
 
 void FileLocks::unlock(const FileLock& lock, Answer<Done> answer) {
-  if (held_.lost(HeldLocks::ownerOf(lock))) {
-    held_.forget(HeldLocks::ownerOf(lock));
-    return answer(Done{});
-  }
-  mds_.unlock(lock, [this, lock, answer](Status status) {
-    held_.released(lock);
-    answer(status);
-  });
+  auto owner = HeldLocks::ownerOf(lock);
+  bool lost = held_.lost(owner);
+  auto named = lost ? held_.close(owner) : held_.named(lock);
+  if (!named) return answer(Done{});
+  release({owner, *named}, std::move(answer));
 }
 
 void FileLocks::test(const FileLock& lock, Answer<std::optional<FileLock>> answer) {
   if (held_.lost(HeldLocks::ownerOf(lock))) return answer(Errno(EIO));
-  mds_.testLock(lock, std::move(answer));
+  auto asked = lock;
+  asked.owner = 0;  // nobody's name
+  mds_.testLock(held_.named(lock).value_or(asked), std::move(answer));
 }
 
-void FileLocks::closed(InodeId inode, uint64_t owner, std::function<void()> done) {
-  HeldLocks::Owner who{inode, LockKind::kRecord, owner};
-  if (!held_.has(who)) return done();
-  unlock(allOf(who), [done](Status) { done(); });
+void FileLocks::closed(InodeId inode, uint64_t number, std::function<void()> done) {
+  HeldLocks::Owner owner{inode, LockKind::kRecord, number};
+  auto named = held_.close(owner);
+  if (!named) return done();
+  release({owner, *named}, [done](Status) { done(); });
 }
 
-// Nobody waits for the answer, so a new description may be given the same number meanwhile: what it
-// locks comes later, here as at the MDS.
 void FileLocks::ended(InodeId inode, Handle handle) {
-  for (auto& owner : held_.through(inode, handle)) {
-    held_.forget(owner);
-    mds_.unlock(allOf(owner), [](Status) {});
-  }
+  for (auto& owner : held_.ended(inode, handle))
+    if (auto named = held_.close(owner)) release({owner, *named}, [](Status) {});
 }
 
 }  // namespace trainfs::client

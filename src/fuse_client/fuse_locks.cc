@@ -76,12 +76,14 @@ void take(fuse_req_t req, const OpenHandle* handle, const FileLock& lock, bool w
       return request->error(ENOLCK);
     }
   }
-  auto wait = client.locks().lock(lock, handle, waits, [request, place](Status status) {
+  auto asking = client.locks().lock(lock, handle, waits, [request, place](Status status) {
     if (status) return request->succeed();
     request->error(status.error().code());
     return true;
   });
-  if (waits && wait) request->onSignal([&client, wait] { client.locks().giveUp(wait); });
+  if (!asking) return;
+  request->onGiveUp([&client, asking] { client.locks().abandon(*asking); });
+  if (waits) request->onSignal([&client, asking] { client.locks().giveUp(*asking); });
 }
 
 void drop(fuse_req_t req, const FileLock& lock) {
@@ -107,10 +109,12 @@ void setlk(fuse_req_t req, fuse_ino_t node, fuse_file_info* file, struct flock* 
   take(req, handleOf(file), wanted, waits != 0);
 }
 
+// The owner is the open file description. The kernel's number of it may be that of the next one
+// before this client is told of the end of the last: the handle is not.
 void flock(fuse_req_t req, fuse_ino_t node, fuse_file_info* file, int operation) {
   FileLock wanted{.inode = inodeOf(req, node),
                   .kind = LockKind::kWhole,
-                  .owner = file->lock_owner,
+                  .owner = file->fh,
                   .range = {},
                   .mode = (operation & LOCK_EX) != 0 ? LockMode::kExclusive : LockMode::kShared,
                   .process = static_cast<uint32_t>(fuse_req_ctx(req)->pid)};

@@ -2,52 +2,109 @@
 
 namespace trainfs::client {
 
-void HeldLocks::granted(const FileLock& lock, Handle through) {
-  std::lock_guard guard(mutex_);
-  auto& held = held_[ownerOf(lock)];
-  auto before = held.ranges.size();
-  held.ranges.lock(lock.range, lock.mode);
-  held.process = lock.process;
-  held.handles.insert(through);
-  recount(before, held.ranges.size());
+namespace {
+
+FileLock under(FileLock lock, uint64_t name) {
+  lock.owner = name;
+  return lock;
 }
 
-void HeldLocks::released(const FileLock& lock) {
-  std::lock_guard guard(mutex_);
-  auto found = held_.find(ownerOf(lock));
-  if (found == held_.end()) return;
-  auto& ranges = found->second.ranges;
-  auto before = ranges.size();
-  ranges.unlock(lock.range);
-  recount(before, ranges.size());
-  if (ranges.empty()) held_.erase(found);
+FileLock allOf(const HeldLocks::Owner& owner, uint64_t name) {
+  return {.inode = owner.inode, .kind = owner.kind, .owner = name, .range = {}};
 }
 
-void HeldLocks::forget(const Owner& owner) {
+}  // namespace
+
+// ---- asking ----
+
+std::optional<FileLock> HeldLocks::ask(const FileLock& lock, Handle through) {
   std::lock_guard guard(mutex_);
-  auto found = held_.find(owner);
-  if (found == held_.end()) return;
-  recount(found->second.ranges.size(), 0);
-  held_.erase(found);
+  auto owner = ownerOf(lock);
+  auto [held, isNew] = held_.try_emplace(owner);
+  if (held->second.lost) return std::nullopt;
+  auto& name = nameOf(owner);
+  if (isNew && name.files++ == 0) name.name = ++lastName_;
+  // The MDS takes the old mode of a flock away before it gives another.
+  auto& ranges = held->second.ranges;
+  if (lock.kind == LockKind::kWhole && !ranges.has(lock.range, lock.mode)) ranges = {};
+  held->second.handles.insert(through);
+  ++held->second.asking;
+  return under(lock, name.name);
 }
+
+void HeldLocks::asked(const Owner& owner, const FileLock& named) {
+  std::lock_guard guard(mutex_);
+  auto held = find(owner, named.owner);
+  if (held == held_.end()) return;
+  --held->second.asking;
+  forgetIfIdle(held);
+}
+
+bool HeldLocks::granted(const Owner& owner, const FileLock& named) {
+  std::lock_guard guard(mutex_);
+  auto held = find(owner, named.owner);
+  if (held == held_.end() || held->second.lost) return false;
+  held->second.ranges.lock(named.range, named.mode);
+  held->second.process = named.process;
+  return true;
+}
+
+// ---- letting go ----
+
+std::optional<FileLock> HeldLocks::named(const FileLock& lock) {
+  std::lock_guard guard(mutex_);
+  auto owner = ownerOf(lock);
+  if (!held_.contains(owner)) return std::nullopt;
+  return under(lock, nameOf(owner).name);
+}
+
+void HeldLocks::released(const Owner& owner, const FileLock& named) {
+  std::lock_guard guard(mutex_);
+  auto held = find(owner, named.owner);
+  if (held == held_.end()) return;
+  held->second.ranges.unlock(named.range);
+  forgetIfIdle(held);
+}
+
+std::optional<FileLock> HeldLocks::close(const Owner& owner) {
+  std::lock_guard guard(mutex_);
+  auto held = held_.find(owner);
+  if (held == held_.end()) return std::nullopt;
+  std::optional<FileLock> told;
+  if (!held->second.ranges.empty()) told = allOf(owner, nameOf(owner).name);
+  held->second.ranges = {};
+  held->second.lost = false;
+  forgetIfIdle(held);
+  return told;
+}
+
+void HeldLocks::doubt(const Owner& owner, const FileLock& named) {
+  std::lock_guard guard(mutex_);
+  auto held = find(owner, named.owner);
+  if (held != held_.end() && !held->second.ranges.empty()) held->second.lost = true;
+}
+
+// ---- questions, and all at once ----
 
 bool HeldLocks::has(const Owner& owner) {
   std::lock_guard guard(mutex_);
-  return held_.contains(owner);
+  auto held = held_.find(owner);
+  return held != held_.end() && !held->second.ranges.empty();
 }
 
 bool HeldLocks::lost(const Owner& owner) {
   std::lock_guard guard(mutex_);
-  auto found = held_.find(owner);
-  return found != held_.end() && found->second.lost;
+  auto held = held_.find(owner);
+  return held != held_.end() && held->second.lost;
 }
 
-std::vector<HeldLocks::Owner> HeldLocks::through(InodeId inode, Handle handle) {
+std::vector<HeldLocks::Owner> HeldLocks::ended(InodeId inode, Handle handle) {
   std::lock_guard guard(mutex_);
   std::vector<Owner> owners;
   for (auto at = held_.lower_bound({inode, LockKind::kRecord, 0}); at != held_.end(); ++at) {
     if (at->first.inode != inode) break;
-    if (at->second.handles.contains(handle)) owners.push_back(at->first);
+    auto& handles = at->second.handles;
+    if (handles.erase(handle) != 0 && handles.empty()) owners.push_back(at->first);
   }
   return owners;
 }
@@ -57,7 +114,8 @@ std::vector<FileLock> HeldLocks::all() {
   std::vector<FileLock> all;
   for (auto& [owner, held] : held_)
     for (auto& lock : held.ranges.all())
-      all.push_back({owner.inode, owner.kind, owner.number, lock.range, lock.mode, held.process});
+      all.push_back(
+          {owner.inode, owner.kind, nameOf(owner).name, lock.range, lock.mode, held.process});
   return all;
 }
 
@@ -65,12 +123,28 @@ std::set<InodeId> HeldLocks::lose() {
   std::lock_guard guard(mutex_);
   std::set<InodeId> inodes;
   for (auto& [owner, held] : held_) {
-    if (!held.ranges.empty()) inodes.insert(owner.inode);
+    if (held.ranges.empty()) continue;
+    inodes.insert(owner.inode);
     held.ranges = {};
     held.lost = true;
   }
-  count_ = 0;
   return inodes;
+}
+
+// End: whoever had that name is gone.
+HeldLocks::Map::iterator HeldLocks::find(const Owner& owner, uint64_t name) {
+  auto held = held_.find(owner);
+  return held != held_.end() && nameOf(owner).name == name ? held : held_.end();
+}
+
+void HeldLocks::forget(Map::iterator held) {
+  auto name = names_.find({held->first.kind, held->first.number});
+  if (--name->second.files == 0) names_.erase(name);
+  held_.erase(held);
+}
+
+void HeldLocks::forgetIfIdle(Map::iterator held) {
+  if (held->second.ranges.empty() && held->second.asking == 0 && !held->second.lost) forget(held);
 }
 
 }  // namespace trainfs::client

@@ -74,7 +74,7 @@ void InterruptWatch::look(Request& request, bool told) {
   auto caller = callerState(request.caller());
   if (request.endsAtSignal() && !seen.signal) {
     seen.asleep = caller.letter == 'S';
-    if (caller.letter == 'D') {
+    if (caller.letter == 'D' || caller.killed) {
       seen.signal = true;
       request.signal();
     }

@@ -27,6 +27,9 @@ struct MdsCall {
   virtual void fail(int code) = 0;
 
   bool waits = false;  // for other clients: the time that it takes is not the server's
+  // It is sent also after it has failed, because of what it leaves at the server: until then
+  // nobody would take that away.
+  bool lingers = false;
   // Mutations only.
   bool mutation = false;
   bool urgent = false;

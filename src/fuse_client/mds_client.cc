@@ -255,13 +255,7 @@ class KjMdsClient final : public MdsClient {
     inbox_.post([wait = std::move(wait)] { LockCall::giveUp(*wait); });
   }
   void unlock(const FileLock& lock, Answer<Done> answer) override {
-    ask<Done>(
-        [=](rpc::Session::Client& session) {
-          auto request = session.unlockRequest();
-          encodeLock(lock, request.initLock());
-          return request.send();
-        },
-        [](auto&) { return Done{}; }, std::move(answer));
+    inbox_.put(std::make_unique<UnlockCall>(lock, std::move(answer)));
   }
   void testLock(const FileLock& lock, Answer<std::optional<FileLock>> answer) override {
     ask<std::optional<FileLock>>(

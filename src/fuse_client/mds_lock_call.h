@@ -19,16 +19,29 @@ class LockCall final : public MdsCall {
   LockCall(const FileLock& lock, std::shared_ptr<LockWait> wait, Answer<Done> answer);
 
   kj::Promise<void> send(rpc::Session::Client& session) override;
-  void fail(int code) override { answer(code); }
+  void fail(int code) override { answer(code); }  // from then on it undoes what it may have done
 
   static void giveUp(LockWait& wait);
 
  private:
   kj::Promise<int> ask(rpc::Session::Client& session);
+  kj::Promise<void> undo(rpc::Session::Client& session);
   void answer(int error);
 
   const FileLock lock_;
   std::shared_ptr<LockWait> wait_;
+  Answer<Done> answer_;  // null: answered
+};
+
+class UnlockCall final : public MdsCall {
+ public:
+  UnlockCall(const FileLock& lock, Answer<Done> answer);
+
+  kj::Promise<void> send(rpc::Session::Client& session) override;
+  void fail(int code) override;
+
+ private:
+  const FileLock lock_;
   Answer<Done> answer_;  // null: answered
 };
 

@@ -14,6 +14,7 @@ namespace {
 constexpr auto kConnectPatience = 3 * kj::SECONDS;  // per server and step
 constexpr auto kRetryDelayMin = 50 * kj::MILLISECONDS;
 constexpr auto kRetryDelayMax = 1 * kj::SECONDS;
+constexpr size_t kLingeringMax = 4'096;
 
 const char* words(const kj::Exception& exception) {
   return exception.getDescription().cStr();
@@ -259,14 +260,18 @@ kj::Promise<void> MdsSession::attempts(MdsCall& call) {
   auto delay = kRetryDelayMin;
   uint32_t resent = 0;
   uint64_t sentIn = 0;  // incarnation of the session it was sent in; 0: not sent
+  bool lingering = false;
+  KJ_DEFER(lingering_ -= lingering);
   for (;;) {
-    if (options_.soft) {
+    if (options_.soft && !lingering) {
       auto patience = options_.softTimeout.count() * kj::MILLISECONDS - (timer_.now() - started);
       auto timeout =
           timer_.afterDelay(kj::max(patience, 0 * kj::SECONDS)).then([&call] { call.fail(EIO); });
       co_await ready().exclusiveJoin(kj::mv(timeout));
       // Given up. What was sent and changes something keeps its slot until its fate is known.
-      if (connection_.get() == nullptr && (sentIn == 0 || !call.mutation)) co_return;
+      if (connection_.get() == nullptr && (sentIn == 0 || !call.mutation) &&
+          !mayLinger(call, lingering))
+        co_return;
     }
     co_await ready();
     if (call.mutation && sentIn != 0 && sentIn != incarnation_) {
@@ -297,12 +302,24 @@ kj::Promise<void> MdsSession::attempts(MdsCall& call) {
     if (!disconnected) check();
     if (options_.soft && timer_.now() - started > options_.softTimeout.count() * kj::MILLISECONDS) {
       call.fail(EIO);
-      if (!call.mutation) co_return;
+      if (!call.mutation && !mayLinger(call, lingering)) co_return;
     }
     // Also after a lost connection, which the other end of it may learn of a little later.
     co_await timer_.afterDelay(disconnected ? kRetryDelayMin : delay);
     delay = kj::min(delay * 2, kRetryDelayMax);
   }
+}
+
+// What failed is sent all the same, if it lingers: few enough do.
+bool MdsSession::mayLinger(const MdsCall& call, bool& lingering) {
+  if (!call.lingers || lingering) return lingering;
+  if (lingering_ == kLingeringMax) {
+    spdlog::error("a lock may stay at the MDS until this is unmounted: {} calls have failed so far",
+                  kLingeringMax);
+    return false;
+  }
+  ++lingering_;
+  return lingering = true;
 }
 
 kj::Promise<void> MdsSession::end() {

@@ -53,6 +53,7 @@ class MdsSession final : private kj::TaskSet::ErrorHandler {
 
   kj::Promise<void> run(std::unique_ptr<MdsCall> call);
   kj::Promise<void> attempts(MdsCall& call);
+  bool mayLinger(const MdsCall& call, bool& lingering);
   void noteAnswered(const MdsCall& call, kj::TimePoint started);
   kj::Promise<void> ready();  // resolves when there is a session
   void taskFailed(kj::Exception&& exception) override;
@@ -73,6 +74,7 @@ class MdsSession final : private kj::TaskSet::ErrorHandler {
   uint64_t resumptions_ = 0;  // asked for
   uint64_t incarnation_ = 0;  // counts sessions, not connections
   kj::Duration term_ = 10 * kj::SECONDS;
+  size_t lingering_ = 0;                       // calls that have failed, and are sent all the same
   uint32_t mutations_ = 0;                     // submitted, not answered
   kj::Own<kj::PromiseFulfiller<void>> quiet_;  // somebody waits for that
   bool ended_ = false;

@@ -61,7 +61,10 @@ kj::Promise<int> LockService::giveUp(std::shared_ptr<Session> session, FileLock 
     table_.cancel(ticket);
     forget(ticket);
   }
-  if (!sessions_.allKnown()) co_return EINTR;
+  if (!sessions_.allKnown()) {
+    if (lock.kind == LockKind::kWhole) unlock(*session, lock);  // as if it had been tried
+    co_return EINTR;
+  }
   auto locked = table_.tryLock({session->id, lock});
   answerEnded();
   co_return locked.errnoOrZero() == EAGAIN ? EINTR : locked.errnoOrZero();
@@ -105,7 +108,7 @@ void LockService::answerEnded() {
 
 bool LockService::reclaim(const Session& session, const std::vector<FileLock>& locks) {
   for (auto& lock : locks)
-    if (!table_.tryLock({session.id, lock})) return false;
+    if (!table_.restore({session.id, lock})) return false;
   return true;
 }
 

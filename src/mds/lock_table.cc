@@ -7,6 +7,7 @@ namespace trainfs::mds {
 // ---- locking ----
 
 Status LockTable::tryLock(const LockRequest& request) {
+  if (has(request)) return Done{};
   if (isFull(request.session)) return Errno(ENOLCK);
   if (!makeRoom(request)) return Errno(EAGAIN);
   grant(request);
@@ -14,18 +15,35 @@ Status LockTable::tryLock(const LockRequest& request) {
 }
 
 Result<bool> LockTable::lock(const LockRequest& request, LockTicket ticket) {
+  if (has(request)) return true;
   if (isFull(request.session)) return Errno(ENOLCK);
   if (makeRoom(request)) {
     grant(request);
     return true;
   }
   if (counts_[request.session].waits >= kLockWaitsPerSessionMax) return Errno(ENOLCK);
-  if (closesCircle(request)) return Errno(EDEADLK);
+  size_t steps = kCircleStepsMax;
+  if (closesCircle(request, steps)) return Errno(EDEADLK);
   waits_.emplace(ticket, request);
   waitsOf_[ownerOf(request)].insert(ticket);
   ++counts_[request.session].waits;
   files_[placeOf(request)].waits.insert(ticket);
   return false;
+}
+
+bool LockTable::restore(const LockRequest& request) {
+  if (!isFree(request)) return false;
+  give(request);
+  return true;
+}
+
+// A call that is sent again may find its lock granted, and then there need be no room.
+bool LockTable::has(const LockRequest& request) const {
+  auto file = files_.find(placeOf(request));
+  if (file == files_.end()) return false;
+  auto held = file->second.held.find(ownerOf(request));
+  return held != file->second.held.end() &&
+         held->second.ranges.has(request.lock.range, request.lock.mode);
 }
 
 // Locking and unlocking a range each may make one lock into three.
@@ -47,7 +65,8 @@ bool LockTable::makeRoom(const LockRequest& request) {
 void LockTable::grant(const LockRequest& request) {
   give(request);
   wake(placeOf(request));  // it may be less than the owner had
-  breakCircles(placeOf(request), ownerOf(request));
+  size_t steps = kCircleStepsMax;
+  breakCircles(placeOf(request), ownerOf(request), steps);
 }
 
 void LockTable::give(const LockRequest& request) {
@@ -77,6 +96,10 @@ void LockTable::change(Place place, Owner owner, const FileLock& lock, bool lock
   auto gained = ranges.size() - before;  // modulo 2^64, as the sums below
   locks_ += gained;
   counts_[owner.session].locks += gained;
+  if (ranges.anyExclusive())
+    file.exclusive.insert(owner);
+  else
+    file.exclusive.erase(owner);
   if (ranges.empty()) file.held.erase(owner);
 }
 
@@ -102,16 +125,25 @@ void LockTable::cancel(LockTicket ticket) {
   forgetIfEmpty(place);
 }
 
+// A flock(2) that is not shared keeps all others out, however many wait: only another thread of its
+// owner may change it.
+bool LockTable::nobodyCanPass(const File& file) const {
+  if (file.exclusive.empty()) return false;
+  auto& owner = *file.exclusive.begin();
+  return owner.kind == LockKind::kWhole && !waitsOf_.contains(owner);
+}
+
 // Grants what can be granted, and again when a grant has made more possible: it may replace a
 // stronger lock of its owner.
 void LockTable::wake(Place place) {
-  auto file = files_.find(place);
-  if (file == files_.end() || file->second.waits.empty()) return;
+  auto found = files_.find(place);
+  if (found == files_.end() || found->second.waits.empty()) return;
+  auto& file = found->second;
   std::set<Owner> gained;
   for (bool again = true; again;) {
     again = false;
-    auto waits = file->second.waits;
-    for (auto ticket : waits) {
+    for (auto at = file.waits.begin(); at != file.waits.end() && !nobodyCanPass(file);) {
+      auto ticket = *at++;  // of the waits only this one may end here
       auto request = waits_.at(ticket);
       if (!isFree(request)) continue;
       endWait(ticket);
@@ -121,48 +153,52 @@ void LockTable::wake(Place place) {
       again = true;
     }
   }
-  for (auto& owner : gained) breakCircles(place, owner);
+  size_t steps = kCircleStepsMax;
+  for (auto& owner : gained) breakCircles(place, owner, steps);
 }
 
 // ---- circles ----
 
-std::vector<LockTable::Owner> LockTable::blockers(const LockRequest& request) const {
+std::vector<LockTable::Owner> LockTable::blockers(const LockRequest& request, size_t& steps) const {
   std::vector<Owner> blockers;
   auto file = files_.find(placeOf(request));
   if (file == files_.end()) return blockers;
   auto self = ownerOf(request);
-  for (auto& [owner, held] : file->second.held)
+  for (auto& [owner, held] : file->second.held) {
+    if (steps == 0) break;
+    --steps;
     if (owner != self && held.ranges.conflict(request.lock.range, request.lock.mode))
       blockers.push_back(owner);
+  }
   return blockers;
 }
 
 // Whether somebody whom this request has to wait for waits, at any remove, for its owner.
-bool LockTable::closesCircle(const LockRequest& request) const {
+bool LockTable::closesCircle(const LockRequest& request, size_t& steps) const {
   if (request.lock.kind != LockKind::kRecord) return false;
   auto self = ownerOf(request);
   std::set<Owner> seen;
-  auto next = blockers(request);
+  auto next = blockers(request, steps);
   while (!next.empty()) {
     auto owner = next.back();
     next.pop_back();
     if (owner == self) return true;
-    if (seen.size() >= kCircleMax || !seen.insert(owner).second) continue;
     auto waits = waitsOf_.find(owner);
-    if (waits == waitsOf_.end()) continue;
+    if (waits == waitsOf_.end() || !seen.insert(owner).second) continue;
     for (auto ticket : waits->second)
-      for (auto& blocker : blockers(waits_.at(ticket))) next.push_back(blocker);
+      for (auto& blocker : blockers(waits_.at(ticket), steps)) next.push_back(blocker);
   }
   return false;
 }
 
 // The owner has been given something while another of its threads waits: who waits here may wait
 // for it now.
-void LockTable::breakCircles(Place place, Owner owner) {
+void LockTable::breakCircles(Place place, Owner owner, size_t& steps) {
   if (place.kind != LockKind::kRecord || !waitsOf_.contains(owner)) return;
-  auto waits = files_[place].waits;
-  for (auto ticket : waits) {
-    if (!closesCircle(waits_.at(ticket))) continue;
+  auto& waits = files_[place].waits;
+  for (auto at = waits.begin(); at != waits.end() && steps != 0;) {
+    auto ticket = *at++;
+    if (!closesCircle(waits_.at(ticket), steps)) continue;
     endWait(ticket);
     ended_.push_back({ticket, EDEADLK});
   }
@@ -178,6 +214,7 @@ void LockTable::drop(SessionId session) {
     std::erase_if(file.held, [&](auto& entry) {
       if (entry.first.session != session) return false;
       locks_ -= entry.second.ranges.size();
+      file.exclusive.erase(entry.first);
       return any = true;
     });
     std::vector<LockTicket> own;
@@ -193,14 +230,16 @@ void LockTable::drop(SessionId session) {
   }
 }
 
+// Sharing looks only at those who do not: thousands may share a file.
 std::optional<LockRequest> LockTable::conflict(const LockRequest& request) const {
-  auto file = files_.find(placeOf(request));
-  if (file == files_.end()) return std::nullopt;
+  auto found = files_.find(placeOf(request));
+  if (found == files_.end()) return std::nullopt;
+  auto& file = found->second;
   auto self = ownerOf(request);
-  for (auto& [owner, held] : file->second.held) {
-    if (owner == self) continue;
+  auto of = [&](const Owner& owner, const Held& held) -> std::optional<LockRequest> {
+    if (owner == self) return std::nullopt;
     auto lock = held.ranges.conflict(request.lock.range, request.lock.mode);
-    if (!lock) continue;
+    if (!lock) return std::nullopt;
     return LockRequest{owner.session,
                        {.inode = request.lock.inode,
                         .kind = request.lock.kind,
@@ -208,17 +247,26 @@ std::optional<LockRequest> LockTable::conflict(const LockRequest& request) const
                         .range = lock->range,
                         .mode = lock->mode,
                         .process = held.process}};
+  };
+  if (request.lock.mode == LockMode::kShared) {
+    for (auto& owner : file.exclusive)
+      if (auto lock = of(owner, file.held.at(owner))) return lock;
+  } else {
+    for (auto& [owner, held] : file.held)
+      if (auto lock = of(owner, held)) return lock;
   }
   return std::nullopt;
 }
 
 bool LockTable::wantedFrom(SessionId session) const {
-  return std::any_of(waits_.begin(), waits_.end(), [&](auto& wait) {
-    if (wait.second.session == session) return false;
-    auto blocking = blockers(wait.second);
-    return std::any_of(blocking.begin(), blocking.end(),
-                       [&](auto& owner) { return owner.session == session; });
-  });
+  for (auto& [ticket, request] : waits_) {
+    if (request.session == session) continue;
+    auto& held = files_.at(placeOf(request)).held;
+    for (auto at = held.lower_bound({session, request.lock.kind, 0});
+         at != held.end() && at->first.session == session; ++at)
+      if (at->second.ranges.conflict(request.lock.range, request.lock.mode)) return true;
+  }
+  return false;
 }
 
 void LockTable::forgetIfEmpty(Place place) {

@@ -22,8 +22,11 @@ namespace trainfs::mds {
 inline constexpr size_t kLocksMax = 1u << 20;
 inline constexpr size_t kLocksPerSessionMax = 65'536;
 inline constexpr size_t kLockWaitsPerSessionMax = 4'096;
-// Owners that are looked at for one circle; longer ones are not found.
-inline constexpr size_t kCircleMax = 4'096;
+// What a session may bring along from before a restart: a wait that is granted may exceed the
+// limit.
+inline constexpr size_t kLocksClaimedMax = kLocksPerSessionMax + 2 * kLockWaitsPerSessionMax;
+// Holders that are looked at for circles in one step; what needs more is not found.
+inline constexpr size_t kCircleStepsMax = 65'536;
 
 struct LockRequest {
   SessionId session;
@@ -37,6 +40,8 @@ class LockTable {
  public:
   // Now or not at all: EAGAIN. A failed flock(2) has let go of what its owner had, as Linux does.
   Status tryLock(const LockRequest& request);
+  // One that was granted before a restart. False: somebody else has it.
+  bool restore(const LockRequest& request);
   // True: granted. False: it waits, until takeEnded() has the ticket or cancel(). Errors: EDEADLK,
   // ENOLCK.
   Result<bool> lock(const LockRequest& request, LockTicket ticket);
@@ -78,6 +83,7 @@ class LockTable {
   };
   struct File {
     std::map<Owner, Held> held;
+    std::set<Owner> exclusive;  // those of them who share not all that they hold
     std::set<LockTicket> waits;
   };
   struct Count {
@@ -87,17 +93,20 @@ class LockTable {
   static Owner ownerOf(const LockRequest& r) { return {r.session, r.lock.kind, r.lock.owner}; }
   static Place placeOf(const LockRequest& r) { return {r.lock.inode, r.lock.kind}; }
 
+  bool has(const LockRequest& request) const;
   bool isFull(SessionId session) const;
   bool isFree(const LockRequest& request) const { return !conflict(request); }
   bool makeRoom(const LockRequest& request);
   void grant(const LockRequest& request);
   void give(const LockRequest& request);
   void change(Place place, Owner owner, const FileLock& lock, bool locks);
+  bool nobodyCanPass(const File& file) const;
   void endWait(LockTicket ticket);
   void wake(Place place);
-  void breakCircles(Place place, Owner owner);
-  std::vector<Owner> blockers(const LockRequest& request) const;
-  bool closesCircle(const LockRequest& request) const;
+  void breakCircles(Place place, Owner owner, size_t& steps);
+  // `steps`: how many holders may still be looked at.
+  std::vector<Owner> blockers(const LockRequest& request, size_t& steps) const;
+  bool closesCircle(const LockRequest& request, size_t& steps) const;
   void forgetIfEmpty(Place place);
 
   std::map<Place, File> files_;  // those with locks or waits

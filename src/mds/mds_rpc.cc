@@ -112,7 +112,7 @@ kj::Promise<void> MdsRpc::runOpenSession(OpenSessionContext context) {
               .message = "a session needs a callback and a name of at most 1024 bytes"};
   } else if (request.getOpens().size() > kOpensPerSessionMax) {
     opened = {.error = EINVAL, .message = "too many open files"};
-  } else if (request.getLocks().size() > kLocksPerSessionMax) {
+  } else if (request.getLocks().size() > kLocksClaimedMax) {
     opened = {.error = EINVAL, .message = "too many locks"};
   } else if (request.getResumeId() != 0) {
     auto locks = decodeLocks(request.getLocks());

@@ -53,6 +53,7 @@ class FakeMds final : public MdsClient {
   std::vector<Operation> executed;
   int executeError = 0, lockError = 0;
   std::vector<FileLock> unlocked;
+  uint64_t named = 0;  // the owner of the last lock that was asked for
 
   void stop() override {}
   std::optional<std::string> waitForSession(std::chrono::milliseconds) override {
@@ -86,7 +87,8 @@ class FakeMds final : public MdsClient {
   void listxattr(InodeId, Answer<std::vector<std::string>>) override {}
   void names(InodeId, InodeId, NameCursor, Answer<NamesPage>) override {}
   void statfs(Answer<FsStats>) override {}
-  std::shared_ptr<LockWait> lock(const FileLock&, bool, Answer<Done> answer) override {
+  std::shared_ptr<LockWait> lock(const FileLock& lock, bool, Answer<Done> answer) override {
+    named = lock.owner;
     script_.add("lock", [this, answer] {
       if (lockError != 0) return answer(Errno(lockError));
       answer(Done{});

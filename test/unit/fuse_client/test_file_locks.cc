@@ -24,7 +24,12 @@ struct Fixture {
   FakeMds mds{script};
   HeldLocks held;
   Statistics statistics;
-  FileLocks locks{mds, held, statistics};
+  std::vector<std::function<void()>> abandoned;  // what waits for what killed callers left
+  bool mustWait = false;
+  FileLocks locks{mds, held, statistics, [this](InodeId, std::function<void()> next) {
+                    if (!mustWait) return next();
+                    abandoned.push_back(std::move(next));
+                  }};
   int handle = 0, other = 0;
   int error = -1;
 
@@ -49,13 +54,12 @@ TEST_CASE("what is granted is remembered for a server that loses it", "[client]"
   CHECK(f.held.all() == std::vector<FileLock>{record(1, {0, 4}),
                                               record(1, {5, 5}, LockMode::kShared),
                                               record(1, {6, 9}), whole(2)});
-  CHECK(f.held.count() == 4);
   f.mds.lockError = EAGAIN;
   f.lock(record(3), f.handle);
   CHECK(f.error == EAGAIN);
-  CHECK(f.held.count() == 4);
+  CHECK(f.held.all().size() == 4);
   f.locks.unlock(record(1, {0, 5}), [](Status) {});
-  CHECK(f.held.count() == 4);  // until the MDS has said so
+  CHECK(f.held.all().size() == 4);  // until the MDS has said so
   f.script.answer("unlock");
   CHECK(f.held.all() == std::vector<FileLock>{record(1, {6, 9}), whole(2)});
 }
@@ -65,25 +69,82 @@ TEST_CASE("a lock whose caller is gone is let go of", "[client]") {
   f.lock(record(1, {3, 4}), f.handle, /*known=*/false);
   CHECK(f.mds.unlocked == std::vector<FileLock>{record(1, {3, 4})});
   f.script.answer("unlock");
-  CHECK(f.held.count() == 0);
+  CHECK(f.held.all().empty());
 }
 
-TEST_CASE("a lock whose fate is unknown is let go of", "[client]") {
+TEST_CASE("who has another lock when one fails gets no more before he has let go of it",
+          "[client]") {
   Fixture f;
+  f.lock(record(1, {0, 9}), f.handle);
   f.mds.lockError = EIO;
+  f.lock(record(1, {20, 29}), f.handle);
+  CHECK(f.error == EIO);
+  f.mds.lockError = 0;
+  f.lock(record(1, {20, 29}), f.handle);
+  CHECK(f.error == EIO);
+  f.locks.unlock(record(1, {20, 29}), [](Status) {});
+  CHECK(f.mds.unlocked == std::vector<FileLock>{{.inode = {7}, .owner = 1}});
+  f.script.answer("unlock");
+  f.lock(record(1, {20, 29}), f.handle);
+  CHECK(f.error == 0);
+}
+
+TEST_CASE("what is on its way for an owner who is gone does not touch the next of his number",
+          "[client]") {
+  Fixture f;
+  int answers = 0;
+  auto asking = f.locks.lock(record(5, {0, 9}), &f.handle, true, [&](Status) {
+    ++answers;
+    return false;
+  });
+  f.locks.abandon(*asking);       // he is killed
+  f.locks.closed({7}, 5, [] {});  // and his process ends
+  f.mds.named = {};
+  auto next = f.locks.lock(record(5, {0, 9}), &f.other, true, [&](Status) { return true; });
+  CHECK(f.mds.named != record(5, {0, 9}).owner);
+  f.script.answer("lock");  // the first: it had been granted
+  CHECK(answers == 1);
+  REQUIRE(f.mds.unlocked.size() == 1);
+  CHECK(f.mds.unlocked.front().owner != f.mds.named);
+  f.script.answer("unlock");
+  f.script.answer("lock");
+  CHECK(f.held.all().size() == 1);
+  CHECK(f.held.all().front().owner == f.mds.named);
+}
+
+TEST_CASE("an owner has one name in all files, for circles to be found", "[client]") {
+  Fixture f;
+  f.lock(record(5), f.handle);
+  auto first = f.mds.named;
+  auto elsewhere = record(5);
+  elsewhere.inode = {8};
+  f.lock(elsewhere, f.other);
+  CHECK(f.mds.named == first);
+}
+
+TEST_CASE("a lock is let go of after what a killed caller has left under way", "[client]") {
+  Fixture f;
   f.lock(record(1), f.handle);
-  CHECK(f.mds.unlocked.size() == 1);
+  f.mustWait = true;
+  bool done = false;
+  f.locks.closed({7}, 1, [&] { done = true; });
+  CHECK(f.mds.unlocked.empty());
+  REQUIRE(f.abandoned.size() == 1);
+  f.abandoned.front()();
+  f.script.answer("unlock");
+  CHECK(done);
+  CHECK(f.held.all().empty());
 }
 
 TEST_CASE("who cannot change the mode of a flock has none", "[client]") {
   Fixture f;
   f.lock(whole(1, LockMode::kShared), f.handle);
   f.mds.lockError = EAGAIN;
-  f.lock(whole(1), f.handle);
-  f.script.answer("unlock");
-  CHECK(f.held.count() == 0);
-  f.lock(whole(1), f.handle);  // he has none: nothing to let go of
-  CHECK(f.mds.unlocked.size() == 1);
+  f.locks.lock(whole(1), &f.handle, false, [](Status) { return true; });
+  CHECK(f.held.all().empty());  // also to be claimed, as soon as it is asked for
+  f.script.answer("lock");
+  CHECK(f.held.all().empty());
+  CHECK(f.mds.unlocked.empty());  // it is the MDS that says so
 }
 
 TEST_CASE("a process that closes a file in any way loses its record locks, and no others",
@@ -110,9 +171,9 @@ TEST_CASE("what was locked through a description goes with it", "[client]") {
   f.lock(record(5), f.handle);  // no process has closed: OFD locks
   f.lock(whole(5), f.handle);
   f.locks.ended({7}, &f.other);
-  CHECK(f.held.count() == 2);
+  CHECK(f.held.all().size() == 2);
   f.locks.ended({7}, &f.handle);
-  CHECK(f.held.count() == 0);
+  CHECK(f.held.all().empty());
   CHECK(f.mds.unlocked.size() == 2);
 }
 
@@ -124,7 +185,7 @@ TEST_CASE("the end of a description takes nothing that its process locked elsewh
   f.script.answer("unlock");
   f.lock(record(1), f.other);
   f.locks.ended({7}, &f.handle);
-  CHECK(f.held.count() == 1);
+  CHECK(f.held.all().size() == 1);
 }
 
 TEST_CASE("who lost a lock with the session gets no other before he has let go of it", "[client]") {

@@ -35,7 +35,7 @@ struct World {
   std::vector<uint64_t> opensResumed, locksResumed;
   bool grants = false;          // false: locks wait
   std::vector<uint64_t> waits;  // of calls for locks that wait, in order
-  uint32_t dropped = 0, gaveUp = 0;
+  uint32_t dropped = 0, gaveUp = 0, unlocked = 0;
   std::map<uint16_t, uint64_t> slots;  // last sequence
 
   template <typename Condition>
@@ -209,17 +209,29 @@ class FakeServer::SessionImpl final : public rpc::Session::Server {
   kj::Promise<void> lock(LockContext context) override {
     auto& world = server_.world_;
     auto params = context.getParams();
-    bool waits = false;
+    bool waits = false, refuses = false;
     world.change([&] {
+      refuses = world.refusesCalls;
+      if (refuses) return;
       waits = !params.getGiveUp() && !world.grants;
       if (waits) world.waits.push_back(params.getWait());
       world.gaveUp += params.getGiveUp();
       if (params.getGiveUp()) context.getResults().setError(world.grants ? 0 : EINTR);
     });
+    if (refuses) return KJ_EXCEPTION(OVERLOADED, "not now");
     if (!waits) return kj::READY_NOW;
     return kj::Promise<void>(kj::NEVER_DONE).attach(kj::defer([&world] {
       world.change([&] { ++world.dropped; });
     }));
+  }
+  kj::Promise<void> unlock(UnlockContext) override {
+    bool refuses = false;
+    server_.world_.change([&] {
+      refuses = server_.world_.refusesCalls;
+      server_.world_.unlocked += !refuses;
+    });
+    if (refuses) return KJ_EXCEPTION(OVERLOADED, "not now");
+    return kj::READY_NOW;
   }
   kj::Promise<void> renew(RenewContext context) override {
     std::lock_guard lock(server_.world_.mutex);
@@ -448,6 +460,22 @@ TEST_CASE("the patience of a soft mount does not count the time that others hold
   f.world.change([&] { f.world.grants = true; });
   f.server.cut();
   CHECK(locked.error() == 0);
+}
+
+TEST_CASE("what a soft mount gave up of locks is undone once the server answers", "[client]") {
+  Fixture f(true, 500ms);
+  f.connect();
+  f.world.change([&] { f.world.refusesCalls = true; });
+  Awaited<Done> locked, waited, unlocked;
+  f.client->lock({.inode = {9}}, false, locked.answer());
+  f.client->lock({.inode = {9}}, true, waited.answer());
+  f.client->unlock({.inode = {9}}, unlocked.answer());
+  CHECK(locked.error() == EIO);
+  CHECK(waited.error() == EIO);
+  CHECK(unlocked.error() == EIO);
+  f.world.change([&] { f.world.refusesCalls = false; });
+  CHECK(f.world.await([&] { return f.world.unlocked == 3 && f.world.gaveUp == 1; }));
+  CHECK(f.world.waits.empty());
 }
 
 TEST_CASE(

@@ -165,6 +165,9 @@ TEST_CASE("a session has a limited number of locks and waits") {
   for (uint64_t i = 0; i + 2 <= kLocksPerSessionMax; ++i)
     REQUIRE(table.tryLock(request(1, 1, kShared, {2 * i, 2 * i})).ok());
   CHECK(table.tryLock(request(1, 1, kShared, {1u << 20, 1u << 20})).errnoOrZero() == ENOLCK);
+  CHECK(table.tryLock(request(1, 1, kShared, {2, 2})).ok());  // it has it
+  CHECK(table.restore(request(1, 1, kShared, {1u << 20, 1u << 20})));
+  CHECK(!table.restore(request(1, 2, kExclusive, {2, 2})));
   CHECK(table.tryLock(request(2, 1, kShared)).ok());
   for (LockTicket ticket = 1; ticket <= kLockWaitsPerSessionMax; ++ticket)
     REQUIRE(*table.lock(request(3, ticket, kExclusive), ticket) == false);
@@ -174,6 +177,52 @@ TEST_CASE("a session has a limited number of locks and waits") {
   table.drop({1});
   CHECK(table.locks() == 1);
   CHECK(table.tryLock(request(1, 1, kShared)).ok());
+}
+
+TEST_CASE("thousands share a file, thousands wait for it, and each gets it alone in its turn") {
+  constexpr uint64_t kHolders = 20'000, kWaiters = kLockWaitsPerSessionMax;
+  LockTable table;
+  for (uint64_t i = 1; i <= kHolders; ++i) REQUIRE(table.tryLock(whole(1, i, kShared)).ok());
+  for (LockTicket ticket = 1; ticket <= kWaiters; ++ticket)
+    REQUIRE(*table.lock(whole(2, ticket, kExclusive), ticket) == false);
+  for (uint64_t i = 1; i < kHolders; ++i) table.unlock(whole(1, i, kShared));
+  REQUIRE(ended(table).empty());
+  table.unlock(whole(1, kHolders, kShared));
+  for (LockTicket ticket = 1; ticket <= kWaiters; ++ticket) {
+    REQUIRE(ended(table) == Ended{{ticket, 0}});
+    REQUIRE(table.tryLock(whole(1, 1, kShared)).errnoOrZero() == EAGAIN);
+    table.unlock(whole(2, ticket, kExclusive));
+  }
+  CHECK(table.locks() == 0);
+  CHECK(table.waiting() == 0);
+}
+
+TEST_CASE("a thread's wait for another mode of what its description holds alone is granted") {
+  LockTable table;
+  CHECK(table.tryLock(whole(1, 1, kShared)).ok());
+  CHECK(table.tryLock(whole(1, 2, kShared)).ok());
+  CHECK(*table.lock(whole(1, 1, kExclusive), 1) == false);  // it has let go of its share
+  CHECK(*table.lock(whole(1, 3, kExclusive), 2) == false);
+  CHECK(table.tryLock(whole(1, 1, kShared)).ok());  // another thread
+  CHECK(ended(table).empty());
+  table.unlock(whole(1, 2, kShared));
+  CHECK(ended(table) == Ended{{1, 0}});
+  table.unlock(whole(1, 1, kExclusive));
+  CHECK(ended(table) == Ended{{2, 0}});
+}
+
+TEST_CASE("the search for circles ends, however many hold and wait") {
+  // Every owner holds a byte and waits for all of another file, which thousands share.
+  constexpr uint64_t kOwners = 3'000;
+  LockTable table;
+  for (uint64_t i = 1; i <= kOwners; ++i) {
+    REQUIRE(table.tryLock(request(1, i, kExclusive, {i, i})).ok());
+    REQUIRE(table.tryLock(request(1, kOwners + i, kShared, {}, kOther)).ok());
+  }
+  for (uint64_t i = 1; i <= kOwners; ++i)
+    REQUIRE(*table.lock(request(1, i, kExclusive, {}, kOther), i) == false);
+  // Whom this one waits for wait for all of those, and none of those waits for it.
+  CHECK(*table.lock(request(2, 1, kExclusive), kOwners + 1) == false);
 }
 
 // ---- against a model ----

@@ -231,6 +231,21 @@ TEST_CASE("after a restart locks are claimed again before anybody gets a new one
   CHECK(wait.now() == 0);
 }
 
+TEST_CASE("a flock that is given up after a restart is gone, as at any time") {
+  Three t;
+  FileLock share{{9}, LockKind::kWhole, 1, {}, LockMode::kShared, 4711}, alone = share;
+  alone.mode = LockMode::kExclusive;
+  t.fixture.restart();
+  t.a.resume({}, {share});
+  LockCall wait(t.a, alone, 1);
+  CHECK(wait.now() == kWaits);
+  wait.drop();
+  CHECK(LockCall(t.a, alone, 1, true).now() == EINTR);
+  t.b.resume({});
+  t.c.resume({});
+  CHECK(lock(t.b, alone) == 0);
+}
+
 TEST_CASE("after a restart a client that does not come back is not waited for beyond its term") {
   Three t;
   t.fixture.restart();
