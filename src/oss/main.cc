@@ -9,6 +9,7 @@
 
 #include "lmdb_file.h"
 #include "oss/control.h"
+#include "oss/leftovers.h"
 #include "oss/metrics.h"
 #include "trainfs/config.h"
 #include "trainfs/logging.h"
@@ -151,11 +152,15 @@ int serve(ServerProcess& process, const Config& config) {
   }
   auto metrics = serveMetrics(config.metricsListen,
                               [&](MetricsPage& page) { fillMetrics(page, osts, workers); });
+  std::vector<std::unique_ptr<Leftovers>> leftovers;
+  for (auto& ost : osts)
+    if (ost->unclean) leftovers.push_back(std::make_unique<Leftovers>(*ost, workers));
   auto stop = process.asksToStop(io.unixEventPort);
   process.serving(describe(osts, ports));
   bool asked = control.run(workers, kj::mv(stop)).wait(io.waitScope);
   metrics.reset();
   control.endChecks();
+  leftovers.clear();
   for (auto& worker : workers) worker->beginStop();
   for (auto& worker : workers) worker->stop();
   for (auto& ost : osts)

@@ -16,6 +16,9 @@ void fillOst(MetricsPage& page, const Ost& ost) {
              ost.lease.holds());
   page.counter("trainfs_ost_registrations_total", "Registrations with an MDS.", labels,
                ost.lease.registration());
+  page.gauge("trainfs_ost_leftover_objects",
+             "Objects of a server that did not stop in order, still to be made clean.", labels,
+             static_cast<double>(ost.leftovers));
   struct statvfs fs{};
   if (statvfs(ost.directory.c_str(), &fs) != 0) return;
   auto bytes = [&](fsblkcnt_t blocks) { return static_cast<double>(blocks) * fs.f_frsize; };

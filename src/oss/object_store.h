@@ -74,6 +74,9 @@ class ObjectStore {
   // Durably gone when it returns.
   Task<Status> destroy(ObjectId id);
 
+  // Cleans what an earlier server left dirty, unless it is known here and so the business of
+  // tick().
+  Task<Status> cleanLeftover(ObjectId id);
   // To be called about once a second: cleans what was left alone for a while.
   void tick();
   // Cleans all that is dirty now. False: some could not be (logged).

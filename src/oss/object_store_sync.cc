@@ -277,6 +277,12 @@ Task<> ObjectStore::cleanInBackground(Object& object) {
   startCleaning();
 }
 
+Task<Status> ObjectStore::cleanLeftover(ObjectId id) {
+  if (objects_.contains(id)) co_return Done{};
+  auto existed = co_await sync(id);
+  co_return existed ? Status(Done{}) : Status(existed.error());
+}
+
 Task<> ObjectStore::cleanOne(ObjectId id, Permits& permits) {
   (void)co_await sync(id);  // what fails is logged there, and stays dirty
   permits.release();

@@ -22,8 +22,9 @@ struct Ost {
   std::atomic<uint32_t> chainVersion{0};
   Lease lease;
 
-  // Some object may be dirty for longer than until the cleaner comes by.
+  // Some object may be dirty that no worker's cleaner knows of, or can make clean.
   std::atomic<bool> unclean{false};
+  std::atomic<uint64_t> leftovers{0};  // about: see Leftovers
 };
 
 }  // namespace trainfs::oss

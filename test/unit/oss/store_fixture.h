@@ -18,6 +18,7 @@
 #include "lib/temp_dir.h"
 #include "oss/object_store.h"
 #include "trainfs/bulk.h"
+#include "trainfs/object_id.h"
 
 namespace trainfs::oss {
 
@@ -108,6 +109,13 @@ class StoreFixture {
     for (auto& entry :
          std::filesystem::recursive_directory_iterator(directory_->path() + "/objects"))
       if (entry.is_regular_file()) return entry.path().string();
+    return "";
+  }
+
+  std::string fileOf(ObjectId id) const {
+    for (auto& entry :
+         std::filesystem::recursive_directory_iterator(directory_->path() + "/objects"))
+      if (entry.path().filename() == objectIdHex(id)) return entry.path().string();
     return "";
   }
 
