@@ -1,0 +1,194 @@
+// What a data client makes of servers that fail, are away, or have a newer map or no session for
+// it.
+#include <atomic>
+
+#include "data_client_fixture.h"
+
+namespace trainfs::client {
+
+TEST_CASE("every fault of a server is survived", "[data_client]") {
+  for (int i = 1; i < kFaults; ++i) {
+    auto fault = static_cast<Fault>(i);
+    INFO("fault " << i);
+    Random random(5);
+    FakeOss oss(0, 1);
+    Client client;
+    client.client->setMap(mapOf({&oss}));
+    client.client->setSession({1}, 1);
+    auto data = randomBytes(random, 3 * kMiB);
+    auto extent = extentOf(1, 777, data.size());
+    oss.chooseFaults(faultOnce(BulkOp::kWrite, fault));
+    REQUIRE(client.write(extent, data) == 0);
+    std::vector<std::byte> back;
+    if (fault == Fault::kBadSum) continue;  // of writes only
+    oss.chooseFaults(faultOnce(BulkOp::kRead, fault));
+    REQUIRE(client.read(extent, back) == 0);
+    REQUIRE(back == data);
+    oss.chooseFaults(faultOnce(BulkOp::kSync, fault));
+    REQUIRE(client.wait([&](auto done) { client.client->sync({{objectId(1), {0}}}, done); }) == 0);
+  }
+}
+
+TEST_CASE("data that never matches its sums is an error, not data", "[data_client]") {
+  Random random(6);
+  FakeOss oss(0, 1);
+  Client client;
+  client.client->setMap(mapOf({&oss}));
+  client.client->setSession({1}, 1);
+  auto data = randomBytes(random, 200'000);
+  REQUIRE(client.write(extentOf(1, 0, data.size()), data) == 0);
+  oss.chooseFaults(faultOnce(BulkOp::kRead, Fault::kSpoiltData, 1000));
+  std::vector<std::byte> back;
+  auto before = oss.requests();
+  CHECK(client.read(extentOf(1, 0, data.size()), back) == EIO);
+  CHECK(oss.requests() - before == 2);
+  oss.chooseFaults(faultOnce(BulkOp::kWrite, Fault::kBadSum, 1000));
+  CHECK(client.write(extentOf(1, 0, data.size()), data) == EIO);
+}
+
+TEST_CASE("requests wait for a map, a session, and an OST that is away", "[data_client]") {
+  Random random(7);
+  FakeOss oss(3, 2);
+  Client client;
+  auto data = randomBytes(random, 50'000);
+  auto extent = extentOf(1, 0, data.size(), 3);
+  std::promise<int> written;
+  client.client->write({{extent, data}},
+                       [&](auto status) { written.set_value(status.errnoOrZero()); });
+  client.client->setSession({1}, 1);
+  client.client->setMap(mapOf({}, 1));
+  client.client->setMap(mapOf({&oss}, 2));
+  auto answer = written.get_future();
+  REQUIRE(answer.wait_for(kPatience) == std::future_status::ready);
+  CHECK(answer.get() == 0);
+
+  // Away, and back elsewhere, with another number of ports.
+  oss.stop();
+  std::vector<std::byte> back(data.size());
+  std::promise<int> read;
+  client.client->read({{extent, back}}, [&](auto status) { read.set_value(status.errnoOrZero()); });
+  oss.start(5);
+  client.client->setMap(mapOf({&oss}, 3));
+  answer = read.get_future();
+  REQUIRE(answer.wait_for(kPatience) == std::future_status::ready);
+  CHECK(answer.get() == 0);
+  CHECK(back == data);
+
+  // Away, and back on other ports.
+  oss.stop();
+  oss.start(5);
+  client.client->setMap(mapOf({&oss}, 4));
+  REQUIRE(client.read(extent, back) == 0);
+  CHECK(back == data);
+
+  // A name that must be looked up.
+  oss.stop();
+  oss.start(5);
+  auto map = mapOf({&oss}, 5);
+  map.osts[0].host = "localhost";
+  client.client->setMap(map);
+  REQUIRE(client.read(extent, back) == 0);
+  CHECK(back == data);
+}
+
+TEST_CASE("a session that is over is reported once, and its requests go on under the next",
+          "[data_client]") {
+  Random random(8);
+  FakeOss oss(0, 2), other(1, 1);
+  Client client;
+  std::atomic<int> reports{0};
+  client.client->onStaleSession([&] { ++reports; });
+  client.client->setMap(mapOf({&oss, &other}));
+  client.client->setSession({1}, 1);
+  auto data = randomBytes(random, 50'000);
+  REQUIRE(client.write(extentOf(1, 0, data.size()), data) == 0);
+  oss.setSession(1, 2);
+  other.setSession(1, 2);
+  std::vector<std::promise<int>> written(8);
+  for (uint32_t i = 0; i < written.size(); ++i) {
+    client.client->write({{extentOf(i, 0, data.size(), i % 2), data}}, [&written, i](auto status) {
+      written[i].set_value(status.errnoOrZero());
+    });
+  }
+  REQUIRE(eventually([&] { return reports == 1; }));
+  client.client->setSession({1}, 2);
+  for (auto& promise : written) {
+    auto answer = promise.get_future();
+    REQUIRE(answer.wait_for(kPatience) == std::future_status::ready);
+    CHECK(answer.get() == 0);
+  }
+  CHECK(reports == 1);
+}
+
+TEST_CASE("a newer chain version is taken from a newer map", "[data_client]") {
+  Random random(9);
+  FakeOss oss(0, 1);
+  Client client;
+  client.client->setMap(mapOf({&oss}));
+  client.client->setSession({1}, 1);
+  auto data = randomBytes(random, 5000);
+  REQUIRE(client.write(extentOf(1, 0, data.size()), data) == 0);
+  oss.setChainVersion(2);
+  std::promise<int> written;
+  auto requests = oss.requests();
+  client.client->write({{extentOf(1, 0, data.size()), data}},
+                       [&](auto status) { written.set_value(status.errnoOrZero()); });
+  REQUIRE(eventually([&] { return oss.requests() > requests + 1; }));  // it asks again by itself
+  client.client->setMap(mapOf({&oss}, 2));
+  auto answer = written.get_future();
+  REQUIRE(answer.wait_for(kPatience) == std::future_status::ready);
+  CHECK(answer.get() == 0);
+}
+
+TEST_CASE("a soft mount gives up in time, a hard one does not", "[data_client]") {
+  Random random(10);
+  FakeOss oss(0, 1);
+  auto map = mapOf({&oss});
+  Client client({.soft = true, .softTimeout = 200ms});
+  client.client->setMap(map);
+  client.client->setSession({1}, 1);
+  std::vector<std::byte> back;
+  REQUIRE(client.read(extentOf(1, 0, 100), back) == 0);
+  // The server is there, but does not answer in time.
+  oss.chooseFaults([](const BulkHeader&) { return Fault::kRetry; });
+  CHECK(client.read(extentOf(1, 0, 100), back) == EIO);
+  oss.chooseFaults([](const BulkHeader&) { return Fault::kCloseBefore; });
+  CHECK(client.read(extentOf(1, 0, 100), back) == EIO);
+  oss.stop();
+  CHECK(client.read(extentOf(1, 0, 100), back) == EIO);
+  CHECK(client.read(extentOf(1, 0, 100, 77), back) == EIO);  // an OST that nobody knows
+  oss.start(1);
+  oss.chooseFaults({});
+  client.client->setMap(mapOf({&oss}, 2));
+  CHECK(eventually([&] { return client.read(extentOf(1, 0, 100), back) == 0; }));
+}
+
+TEST_CASE("what is unanswered at the end completes with ESHUTDOWN", "[data_client]") {
+  FakeOss oss(0, 1);
+  std::vector<std::byte> back(100);
+  std::atomic<int> shutDown{0}, other{0};
+  auto count = [&](auto status) { ++(status.errnoOrZero() == ESHUTDOWN ? shutDown : other); };
+  SECTION("nothing is known yet") {
+    auto client = DataClient::create({});
+    for (int i = 0; i < 10; ++i) client->read({{extentOf(i, 0, 100), back}}, count);
+  }
+  SECTION("the server is away") {
+    auto client = DataClient::create({});
+    client->setMap(mapOf({&oss}));
+    client->setSession({1}, 1);
+    oss.stop();
+    for (int i = 0; i < 10; ++i) client->read({{extentOf(i, 0, 100), back}}, count);
+  }
+  SECTION("the server only ever says later") {
+    oss.chooseFaults([](const BulkHeader&) { return Fault::kRetry; });
+    auto client = DataClient::create({});
+    client->setMap(mapOf({&oss}));
+    client->setSession({1}, 1);
+    for (int i = 0; i < 10; ++i) client->read({{extentOf(i, 0, 100), back}}, count);
+    REQUIRE(eventually([&] { return oss.requests() > 20; }));
+  }
+  CHECK(shutDown == 10);
+  CHECK(other == 0);
+}
+
+}  // namespace trainfs::client
