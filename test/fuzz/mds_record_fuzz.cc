@@ -32,7 +32,8 @@ std::vector<std::string> fuzz::seeds() {
       xattrKey({1}, "user.x"),
       sessionKey({2}),
       garbageKey({5}, 1),
-      byInodeKey(Relation::kOrphan, {5}, {2})};
+      byInodeKey(Relation::kOrphan, {5}, {2}),
+      linkKey({5}, {.parent = {1}, .place = {.hash = 4, .ordinal = 1}})};
   for (size_t i = 0; i < seeds.size(); ++i) seeds[i].insert(seeds[i].begin(), static_cast<char>(i));
   return seeds;
 }
@@ -64,6 +65,7 @@ void decodeAs(uint8_t kind, std::string_view bytes) {
           bytes, [](auto bytes) { return decodeNumber("number", bytes); }, encodeNumber);
     case 6:
       require(parseEntryKey(bytes).name.size() < bytes.size());
+      require(placeOfEntry(bytes).place.cookie() == parseEntryKey(bytes).place.cookie());
       break;
     case 7:
       require(xattrName(bytes).size() < bytes.size());
@@ -74,8 +76,12 @@ void decodeAs(uint8_t kind, std::string_view bytes) {
     case 9:
       inodeOfGarbageKey(bytes);
       break;
-    default:
+    case 10:
+      relatingId(bytes);
       relatedId(bytes);
+      break;
+    default:
+      placeOfLink(bytes);
   }
 }
 

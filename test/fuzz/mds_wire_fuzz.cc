@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "fuse_client/mds_wire.h"
+#include "mds/lock_table.h"
 #include "mds/wire.h"
 #include "refusal.h"
 #include "striping/layout_record.h"
@@ -37,6 +38,10 @@ mds::Node someNode() {
   return node;
 }
 
+FileLock someLock() {
+  return {.inode = {5}, .owner = 77, .range = {10, 19}, .mode = LockMode::kExclusive};
+}
+
 }  // namespace
 
 std::vector<std::string> fuzz::seeds() {
@@ -44,6 +49,7 @@ std::vector<std::string> fuzz::seeds() {
   map.osts = {{.index = 1, .uuid = "u", .host = "oss1", .ports = {7180, 7181}, .chainVersion = 1}};
   mds::DirPage page;
   page.entries.push_back({.name = "name", .cookie = 1 << 20, .inode = {5}, .node = someNode()});
+  NamesPage names{.names = {{{1}, "name", "/name"}}, .end = false, .next = {1, 7}};
   return {
       operation(client::CreateOp{.parent = {1}, .name = "file", .mode = 0100644, .target = "t"}),
       operation(LinkOp{{5}, {1}, "link"}),
@@ -61,12 +67,17 @@ std::vector<std::string> fuzz::seeds() {
                                      root.setClientName("host:/mnt");
                                      client::encodeOpens({{{5}, true}, {{6}, false}},
                                                          root.initOpens(2));
+                                     client::encodeLocks({someLock()}, root.initLocks(1));
                                    }),
       message<rpc::Node>(3, [](auto root) { mds::encode(someNode(), root); }),
       message<rpc::Session::ReaddirResults>(
           4, [&](auto root) { mds::encode(page, root.initEntries(page.entries.size())); }),
       message<rpc::ClusterMap>(5, [&](auto root) { mds::encode(map, root); }),
       message<rpc::Reply>(6, [](auto root) { mds::encode(someNode(), root.initNode()); }),
+      message<rpc::FsStats>(7, [](auto root) { root.setTotalBytes(1 << 30); }),
+      message<rpc::Session::NamesResults>(8, [&](auto root) { mds::encode(names, root); }),
+      message<rpc::FileLock>(9, [](auto root) { client::encodeLock(someLock(), root); }),
+      message<rpc::OstStats>(10, [](auto root) { root.setFreeFiles(7); }),
   };
 }
 
@@ -93,6 +104,13 @@ void requireSound(const client::Node& node) {
   require(again.ok() && *again == *node.layout);
 }
 
+void requireSound(const Result<std::vector<FileLock>>& locks, size_t count) {
+  if (!locks) return;
+  require(locks->size() == count);
+  for (auto& lock : *locks)
+    require(lock.range.valid() && (lock.kind == LockKind::kRecord || lock.range == LockRange{}));
+}
+
 void decodeAs(uint8_t kind, capnp::MessageReader& message) {
   switch (kind) {
     case 0: {
@@ -111,6 +129,8 @@ void decodeAs(uint8_t kind, capnp::MessageReader& message) {
       auto opens = request.getOpens();
       if (opens.size() <= mds::kOpensPerSessionMax)
         require(mds::decodeOpens(opens).size() == opens.size());
+      if (auto locks = request.getLocks(); locks.size() <= mds::kLocksClaimedMax)
+        requireSound(mds::decodeLocks(locks), locks.size());
       break;
     }
     case 3:
@@ -130,6 +150,15 @@ void decodeAs(uint8_t kind, capnp::MessageReader& message) {
       break;
     case 7:
       client::decodeStats(message.getRoot<rpc::FsStats>());
+      break;
+    case 8: {
+      auto results = message.getRoot<rpc::Session::NamesResults>();
+      require(client::decodeNames(results).names.size() == results.getNames().size());
+      break;
+    }
+    case 9:
+      if (auto lock = mds::decode(message.getRoot<rpc::FileLock>())) require(lock->range.valid());
+      require(client::decodeLock(message.getRoot<rpc::FileLock>()).range.valid());
       break;
     default:
       mds::decode(message.getRoot<rpc::OstStats>());

@@ -1,5 +1,7 @@
-// A mount's source and options: refused in words, or values within their limits.
+// A mount's source and options, and a line of the kernel's about a mount: refused in words, or
+// values within their limits.
 #include "fuse_client/mount_options.h"
+#include "fuse_client/remount.h"
 #include "target.h"
 
 using namespace trainfs;
@@ -12,6 +14,7 @@ std::vector<std::string> fuzz::seeds() {
           "host:/fs/sub/dir",
           "ro,soft,soft_timeout=60,connect_timeout=10,threads=4,data_workers=2,lanes=1,uring=auto",
           "io_uring_q_depth=128,readahead_kb=4096,log_file=/x,log_level=debug,_netdev,nofail",
+          "36 35 0:41 / /mnt/a\\040b rw,noatime shared:1 - fuse.trainfs mds1:/trainfs rw,user_id=0",
           "rw,nosuid,nodev,context=\"a,b\",x-systemd.automount,comment=hello,noallow_other,hard"};
 }
 
@@ -29,6 +32,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(options.threads <= 64 && options.dataWorkers >= 1 && options.dataWorkers <= 16);
     require(options.lanes >= 1 && options.lanes <= 8 && options.uringQueueDepth <= 1024);
     require(options.softTimeout.count() >= 1 && options.connectTimeout.count() >= 1);
+  }
+  if (MountLine line; parseMountLine(text, line)) {
+    require(!line.type.empty() && line.mountPoint.size() <= text.size());
+    mountFlags(line);
   }
   if (text.find('\0') != text.npos) return 0;
   const char* arguments[] = {"trainfs-client", "-o", text.c_str(), text.c_str(), "/mnt"};
