@@ -89,15 +89,21 @@ bool readableByAChild(const std::string& directory) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// The line of /proc/self/maps that has the address. Async-signal-safe.
-const char* fileAt(uintptr_t address, char* line, size_t lineBytes) {
+void say(const char* text) {
+  (void)!write(STDERR_FILENO, text, strlen(text));
+}
+
+// Calls visit(begin, end, path) for each file that is mapped. Async-signal-safe.
+template <typename Visit>
+void visitMappedFiles(Visit visit) {
+  static char line[4352];
   int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return nullptr;
+  if (fd < 0) return;
   size_t length = 0;
   char byte;
   while (read(fd, &byte, 1) == 1) {
     if (byte != '\n') {
-      if (length + 1 < lineBytes) line[length++] = byte;
+      if (length + 1 < sizeof line) line[length++] = byte;
       continue;
     }
     line[length] = '\0';
@@ -105,25 +111,37 @@ const char* fileAt(uintptr_t address, char* line, size_t lineBytes) {
     char* rest;
     uintptr_t begin = strtoull(line, &rest, 16);
     uintptr_t end = *rest == '-' ? strtoull(rest + 1, nullptr, 16) : 0;
-    if (address < begin || address >= end) continue;
-    close(fd);
-    return strchr(line, '/');
+    if (const char* path = strchr(line, '/')) visit(begin, end, path);
   }
   close(fd);
-  return nullptr;
 }
 
-void say(const char* text) {
-  (void)!write(STDERR_FILENO, text, strlen(text));
-}
+struct sigaction whenPageIsLost, whenAddressIsBad;  // before ours
 
+// The access is repeated after both, and ends the process.
 void lostPage(int, siginfo_t* info, void*) {
-  static char line[4352];
-  auto* file = fileAt(reinterpret_cast<uintptr_t>(info->si_addr), line, sizeof line);
-  say("a page of ");
-  say(file != nullptr ? file : "a mapped file");
+  auto address = reinterpret_cast<uintptr_t>(info->si_addr);
+  bool named = false;
+  visitMappedFiles([&](uintptr_t begin, uintptr_t end, const char* path) {
+    if (address < begin || address >= end) return;
+    say("a page of ");
+    say(path);
+    named = true;
+  });
+  if (!named) say("a page of a mapped file");
   say(" cannot be read: the file is damaged or was cut off, or the disk failed (SIGBUS)\n");
-  signal(SIGBUS, SIG_DFL);  // the access is repeated, and ends the process
+  sigaction(SIGBUS, &whenPageIsLost, nullptr);
+}
+
+void badAddress(int, siginfo_t*, void*) {
+  visitMappedFiles([](uintptr_t, uintptr_t, const char* path) {
+    const char* name = strrchr(path, '/');
+    if (strcmp(name, "/data.mdb") != 0) return;
+    say("a bad address was used (SIGSEGV); if it was LMDB that did, this file is damaged: ");
+    say(path);
+    say("\n");
+  });
+  sigaction(SIGSEGV, &whenAddressIsBad, nullptr);
 }
 
 void assertionFailed(MDB_env* environment, const char* what) {
@@ -157,9 +175,11 @@ void nameAssertions(MDB_env* environment) {
 
 void nameLostPages() {
   struct sigaction action{};
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   action.sa_sigaction = lostPage;
-  action.sa_flags = SA_SIGINFO;
-  sigaction(SIGBUS, &action, nullptr);
+  sigaction(SIGBUS, &action, &whenPageIsLost);
+  action.sa_sigaction = badAddress;
+  sigaction(SIGSEGV, &action, &whenAddressIsBad);
 }
 
 }  // namespace trainfs

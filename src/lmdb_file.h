@@ -17,7 +17,8 @@ std::string checkLmdbFile(const std::string& directory);
 void nameAssertions(MDB_env* environment);
 
 // From now on a page of a mapped file that cannot be read (the file was cut off, or the disk
-// failed) ends the process with a line on stderr that names the file.
+// failed) ends the process with a line on stderr that names the file. So does a bad address, to
+// which LMDB follows damaged pages: then all files are named that it may have been.
 void nameLostPages();
 
 }  // namespace trainfs
