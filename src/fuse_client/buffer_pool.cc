@@ -7,72 +7,40 @@
 namespace trainfs::client {
 
 BufferPool::BufferPool(size_t bufferBytes) : bufferBytes_(bufferBytes) {
-  free_.reserve(kBuffersMax);
+  unused_.reserve(kUnusedMax);
 }
 
 BufferPool::~BufferPool() {
-  for (auto* memory : free_) munmap(memory, bufferBytes_);
+  for (auto* memory : unused_) munmap(memory, bufferBytes_);
 }
 
-std::byte* BufferPool::takeLocked() {
-  if (!free_.empty()) {
-    auto* memory = free_.back();
-    free_.pop_back();
-    return memory;
-  }
-  if (made_ == kBuffersMax) return nullptr;
+std::byte* BufferPool::unused() {
+  std::lock_guard lock(mutex_);
+  if (unused_.empty()) return nullptr;
+  auto* memory = unused_.back();
+  unused_.pop_back();
+  return memory;
+}
+
+std::byte* BufferPool::map() {
   void* memory =
       mmap(nullptr, bufferBytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  ++made_;
   return static_cast<std::byte*>(memory);
 }
 
-BufferPool::Buffer BufferPool::wrap(std::byte* memory, bool withoutThread) {
-  return Buffer(memory, [pool = shared_from_this(), withoutThread](std::byte* returned) {
-    pool->give(returned, withoutThread);
-  });
-}
-
 BufferPool::Buffer BufferPool::take() {
-  std::unique_lock lock(mutex_);
-  std::byte* memory = nullptr;
-  returned_.wait(lock, [&] { return (memory = takeLocked()) != nullptr; });
-  lock.unlock();
-  return wrap(memory, false);
+  auto* memory = unused();
+  if (memory == nullptr) memory = map();
+  return Buffer(memory, [pool = shared_from_this()](std::byte* returned) { pool->give(returned); });
 }
 
-void BufferPool::whenFree(std::function<void(Buffer)> use) {
-  std::byte* memory = nullptr;
+void BufferPool::give(std::byte* memory) {
   {
     std::lock_guard lock(mutex_);
-    if (waiting_.empty() && withoutThread_ < kWithoutThreadMax) memory = takeLocked();
-    if (memory == nullptr) {
-      waiting_.push_back(std::move(use));
-      return;
-    }
-    ++withoutThread_;
+    if (unused_.size() < kUnusedMax) return unused_.push_back(memory);
   }
-  use(wrap(memory, true));
-}
-
-void BufferPool::give(std::byte* memory, bool withoutThread) {
-  std::function<void(Buffer)> next;
-  {
-    std::lock_guard lock(mutex_);
-    if (withoutThread) --withoutThread_;
-    if (!waiting_.empty() && withoutThread_ < kWithoutThreadMax) {
-      next = std::move(waiting_.front());
-      waiting_.pop_front();
-      ++withoutThread_;
-    } else {
-      free_.push_back(memory);
-    }
-  }
-  if (next)
-    next(wrap(memory, true));
-  else
-    returned_.notify_one();
+  munmap(memory, bufferBytes_);
 }
 
 }  // namespace trainfs::client

@@ -22,11 +22,15 @@
 #include "fuse_client/mds_client.h"
 #include "fuse_client/mount_control.h"
 #include "fuse_client/mount_options.h"
+#include "fuse_client/places.h"
 #include "fuse_client/statistics.h"
 
 namespace trainfs::client {
 
 inline constexpr uint32_t kRequestBytesMax = 1 << 20;  // data of one read or write request
+// Reads and writes under way, each with a buffer. A thread has one at a time, so this many threads
+// may wait for an OST that is away before others are refused.
+inline constexpr uint32_t kTransfersMax = 2048;
 
 class Client final : private MdsEvents {
  public:
@@ -40,6 +44,7 @@ class Client final : private MdsEvents {
   FileIo& files() { return files_; }
   FileLocks& locks() { return locks_; }
   BufferPool& buffers() { return *buffers_; }
+  Places& transfers() { return *transfers_; }
   InFlight& inFlight() { return inFlight_; }
   AbandonedChanges& abandonedChanges() { return abandonedChanges_; }
   InterruptWatch& interrupts() { return *interrupts_; }
@@ -89,6 +94,7 @@ class Client final : private MdsEvents {
   Coherence coherence_;
   Invalidator invalidator_;
   std::shared_ptr<BufferPool> buffers_;
+  const std::shared_ptr<Places> transfers_ = std::make_shared<Places>(kTransfersMax);
   InFlight inFlight_;
   AbandonedChanges abandonedChanges_;
   std::unique_ptr<InterruptWatch> interrupts_;

@@ -26,8 +26,9 @@ class RoutedDataClient final : public DataClient {
     router_.onStaleSession(std::move(callback));
   }
 
-  void read(std::vector<ReadPiece> pieces, Completion done) override {
+  void read(std::vector<ReadPiece> pieces, Completion done, Unwanted unwanted) override {
     Plan plan(router_, BulkOp::kRead);
+    plan.operation().unwanted = std::move(unwanted);
     plan.operation().done = std::move(done);
     for (const ReadPiece& piece : pieces) {
       plan.add(piece.extent,
@@ -37,13 +38,16 @@ class RoutedDataClient final : public DataClient {
     plan.submit();
   }
 
-  void write(std::vector<WritePiece> pieces, ChangeCompletion done) override {
+  void write(std::vector<WritePiece> pieces, ChangeCompletion done, Unwanted unwanted) override {
     Plan plan(router_, BulkOp::kWrite, pieces.size(), std::move(done));
+    plan.operation().unwanted = std::move(unwanted);
     for (const WritePiece& piece : pieces)
       plan.add(piece.extent, {.data = const_cast<std::byte*>(piece.data.data())},
                piece.data.size());
     plan.submit();
   }
+
+  void withdraw() override { router_.withdraw(); }
 
   void punch(std::vector<ObjectExtent> extents, ChangeCompletion done) override {
     Plan plan(router_, BulkOp::kPunch, extents.size(), std::move(done));

@@ -7,14 +7,15 @@
 // then EIO. Never answered wrongly: a short or damaged reply is not a success. Reads verify sums; a
 // mismatch is read again once and then EIO with a log line naming object, offset and both sums.
 //
-// Changes are answered with verifiers, one per piece or object (BulkExtent::verifier): a change that
-// got another one than the sync after it may be lost.
+// Changes are answered with verifiers, one per piece or object (BulkExtent::verifier): a change
+// that got another one than the sync after it may be lost.
 //
 // Also: a write that servers keep finding different from its sums is EIO (the memory changed);
 // EINVAL for memory that does not fit its extent; EFBIG and EAGAIN beyond the limits in
 // data_request.h and request_router.h.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -62,6 +63,9 @@ struct ObjectFigures {
   uint64_t sizeBytes = 0, usedBytes = 0;
 };
 
+// Set when nobody waits for a read or write any more, whose memory it may keep. Null: never.
+using Unwanted = std::shared_ptr<const std::atomic<bool>>;
+
 // 0: no such object.
 using Verifiers = std::vector<uint64_t>;
 // The parts of one piece were answered with different ones, so some may be lost already.
@@ -86,8 +90,12 @@ class DataClient {
 
   // The memory of the pieces must stay valid until the completion has run. Bytes beyond an object's
   // end, and objects that need not exist, read as zeros.
-  virtual void read(std::vector<ReadPiece> pieces, Completion done) = 0;
-  virtual void write(std::vector<WritePiece> pieces, ChangeCompletion done) = 0;
+  virtual void read(std::vector<ReadPiece> pieces, Completion done, Unwanted unwanted = {}) = 0;
+  virtual void write(std::vector<WritePiece> pieces, ChangeCompletion done,
+                     Unwanted unwanted = {}) = 0;
+  // Some have become unwanted: what of them no server can have yet is not sent any more, and they
+  // complete with EINTR.
+  virtual void withdraw() = 0;
   virtual void punch(std::vector<ObjectExtent> extents, ChangeCompletion done) = 0;
   virtual void truncate(std::vector<ObjectTruncate> objects, ChangeCompletion done) = 0;
   virtual void sync(std::vector<ObjectRef> objects, ChangeCompletion done) = 0;

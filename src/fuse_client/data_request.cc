@@ -94,6 +94,7 @@ void RequestPool::give(Request* request) {
   request->sums.clear();
   request->operation = nullptr;
   request->payloadBytes = request->badSums = request->refusals = 0;
+  request->sent = false;
   std::lock_guard lock(mutex_);
   if (free_.size() < kPooledRequests) {
     free_.push_back(request);

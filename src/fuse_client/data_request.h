@@ -35,12 +35,16 @@ struct Operation {
   // By piece: of a change or sync, of a stat.
   Verifiers verifiers;
   std::vector<ObjectFigures> figures;
+  Unwanted unwanted;
   std::atomic<uint32_t> requestsLeft{0};
   std::atomic<int> error{0};  // the first one stays
 
   // What a part of a piece was answered with. Any worker.
   void noteVerifier(uint32_t piece, uint64_t verifier);
   void complete();  // calls back; no request may be left
+  bool isUnwanted() const {
+    return unwanted != nullptr && unwanted->load(std::memory_order_acquire);
+  }
 };
 
 // One extent of a frame, and its memory.
@@ -65,9 +69,12 @@ struct Request {
   uint32_t payloadBytes = 0;  // of a read's reply at most, of a write exactly
   uint32_t badSums = 0;
   uint32_t refusals = 0;  // kRetry in a row
+  bool sent = false;      // a server may have it: still carry it out, or use its memory
   Instant started;
   std::vector<Slice> slices;
   std::vector<uint64_t> sums;  // of a write
+
+  bool canBeLeftOut() const { return !sent && operation->isUnwanted(); }
 };
 
 // A list through Request::next and previous. Owns what is in it, but does not free it.

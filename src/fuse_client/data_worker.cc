@@ -61,6 +61,10 @@ void DataWorker::unpark() {
   put([](Inbox& inbox) { inbox.unpark = true; });
 }
 
+void DataWorker::withdraw() {
+  put([](Inbox& inbox) { inbox.withdraw = true; });
+}
+
 void DataWorker::attendAt(OssConnection& connection, Instant when) {
   attendAt_.emplace(when, &connection);
 }
@@ -111,6 +115,8 @@ bool DataWorker::handleInbox() {
     connection->attentionGiven();
     connection->attend();
   }
+  // What was parked meanwhile may have become unwanted before it was in here.
+  if (inbox.withdraw || !inbox.parked.empty()) leaveOutUnwanted();
   if (inbox.unpark || stopping()) routeParked(true, now);
   if (stopping()) {
     for (OssConnection* connection : connections_)
@@ -148,16 +154,27 @@ void DataWorker::runTimers() {
   }
 }
 
-void DataWorker::expire(Instant startedBefore) {
+template <typename Concerned>
+void DataWorker::failParked(Concerned concerned, int error) {
   for (auto entry = parked_.begin(); entry != parked_.end();) {
     Request* request = entry->second;
-    if (request->started < startedBefore) {
+    if (concerned(*request)) {
       entry = parked_.erase(entry);
-      finish(request, EIO);
+      finish(request, error);
     } else {
       ++entry;
     }
   }
+}
+
+void DataWorker::leaveOutUnwanted() {
+  failParked([](const Request& request) { return request.canBeLeftOut(); }, EINTR);
+  for (OssConnection* connection : connections_)
+    if (connection->load() > 0) connection->leaveOutUnwanted();
+}
+
+void DataWorker::expire(Instant startedBefore) {
+  failParked([=](const Request& request) { return request.started < startedBefore; }, EIO);
   for (OssConnection* connection : connections_)
     if (connection->load() > 0) connection->expire(startedBefore);
 }

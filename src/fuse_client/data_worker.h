@@ -49,6 +49,8 @@ class DataWorker {
   void complete(Operation* operation);
   // Routes what is parked now: there is a newer map or session.
   void unpark();
+  // Leaves out what of unwanted operations was never sent.
+  void withdraw();
   bool stopping() const { return stopping_.load(std::memory_order_acquire); }
   // Requests that its connections have to answer; the router spreads by it.
   std::atomic<uint32_t>& load() { return load_; }
@@ -68,9 +70,9 @@ class DataWorker {
     std::vector<OssConnection*> connections;
     std::vector<std::pair<Request*, std::chrono::milliseconds>> parked;
     std::vector<Operation*> operations;
-    bool unpark = false;
+    bool unpark = false, withdraw = false;
     bool empty() const {
-      return connections.empty() && parked.empty() && operations.empty() && !unpark;
+      return connections.empty() && parked.empty() && operations.empty() && !unpark && !withdraw;
     }
   };
   template <typename Put>
@@ -80,7 +82,11 @@ class DataWorker {
   bool handleInbox();
   void runTimers();
   void routeParked(bool all, Instant now);
+  void leaveOutUnwanted();
   void expire(Instant now);
+  // Those of the parked that are concerned end with that error.
+  template <typename Concerned>
+  void failParked(Concerned concerned, int error);
   std::chrono::milliseconds untilNextTimer() const;
   bool drained() const;
 

@@ -18,6 +18,15 @@ Time realtime() {
   return {now.tv_sec, static_cast<uint32_t>(now.tv_nsec)};
 }
 
+// False: nobody waits for it any more.
+bool begin(const TransferPtr& transfer) {
+  return transfer == nullptr || transfer->begin();
+}
+
+Unwanted unwantedOf(const TransferPtr& transfer) {
+  return transfer == nullptr ? nullptr : transfer->unwanted();
+}
+
 bool exists(const Layout& layout, const ObjectId& object) {
   auto& flags = layout.components[object.component].exists;
   return object.stripe < flags.size() && flags[object.stripe];
@@ -43,19 +52,21 @@ void FileIo::attributes(InodePtr inode, Answer<Inodes::Taken> answer) {
 
 // ---- reading ----
 
-void FileIo::read(InodePtr inode, uint64_t offset, std::span<std::byte> into,
-                  Answer<size_t> answer) {
-  inode->access->shared([=, this, answer = std::move(answer)](Pass pass) mutable {
+void FileIo::read(InodePtr inode, uint64_t offset, std::span<std::byte> into, Answer<size_t> answer,
+                  TransferPtr transfer) {
+  auto read = [=, this, answer = std::move(answer)](Pass pass) mutable {
     attributes(inode, [=, this, answer = std::move(answer),
                        pass = std::move(pass)](Result<Inodes::Taken> taken) mutable {
       if (!taken) return answer(taken.error());
-      readNow(inode, offset, into, std::move(pass), std::move(answer));
+      readNow(inode, offset, into, std::move(pass), std::move(answer), transfer);
     });
-  });
+  };
+  inode->access->shared(std::move(read), transfer.get());
 }
 
 void FileIo::readNow(const InodePtr& inode, uint64_t offset, std::span<std::byte> into, Pass pass,
-                     Answer<size_t> answer) {
+                     Answer<size_t> answer, const TransferPtr& transfer) {
+  if (!begin(transfer)) return answer(Errno(EINTR));
   uint64_t size;
   std::shared_ptr<const Layout> layout;
   {
@@ -88,24 +99,32 @@ void FileIo::readNow(const InodePtr& inode, uint64_t offset, std::span<std::byte
   // Sparse beyond the last component's end.
   if (covered < into.size()) std::memset(into.data() + covered, 0, into.size() - covered);
   if (pieces.empty()) return answer(into.size());
-  data_.read(std::move(pieces),
-             [bytes = into.size(), answer = std::move(answer), pass](Status status) {
-               if (!status) return answer(status.error());
-               answer(bytes);
-             });
+  auto done = [bytes = into.size(), answer = std::move(answer), pass](Status status) {
+    if (!status) return answer(status.error());
+    answer(bytes);
+  };
+  data_.read(std::move(pieces), std::move(done), unwantedOf(transfer));
 }
 
 // ---- writing ----
 
 void FileIo::write(InodePtr inode, uint64_t offset, std::span<const std::byte> data,
-                   bool killPrivileges, Answer<size_t> answer) {
-  inode->access->shared([=, this, answer = std::move(answer)](Pass pass) mutable {
-    writeNow(inode, offset, data, killPrivileges, std::move(pass), std::move(answer));
-  });
+                   bool killPrivileges, Answer<size_t> answer, TransferPtr transfer) {
+  auto write = [=, this, answer = std::move(answer)](Pass pass) mutable {
+    writeNow(inode, offset, data, killPrivileges, std::move(pass), std::move(answer), transfer);
+  };
+  inode->access->shared(std::move(write), transfer.get());
+}
+
+void FileIo::withdraw(const InodePtr& inode, Transfer& transfer, Direction direction) {
+  if (transfer.withdraw()) return inode->access->withdraw(&transfer);
+  if (direction == Direction::kWrite) inode->access->exclusive([](Pass) {});
+  data_.withdraw();
 }
 
 void FileIo::writeNow(const InodePtr& inode, uint64_t offset, std::span<const std::byte> data,
-                      bool killPrivileges, Pass pass, Answer<size_t> answer) {
+                      bool killPrivileges, Pass pass, Answer<size_t> answer,
+                      const TransferPtr& transfer) {
   std::shared_ptr<const Layout> layout;
   {
     std::lock_guard lock(inode->mutex);
@@ -119,11 +138,13 @@ void FileIo::writeNow(const InodePtr& inode, uint64_t offset, std::span<const st
         [=, this, answer = std::move(answer), pass = std::move(pass)](Result<Node> node) mutable {
           if (!node) return answer(node.error());
           inodes_.takeLayout(*inode, *node);
-          writeNow(inode, offset, data, killPrivileges, std::move(pass), std::move(answer));
+          writeNow(inode, offset, data, killPrivileges, std::move(pass), std::move(answer),
+                   transfer);
         });
     return;
   }
   if (plan.extents.empty()) return answer(data.empty() ? Result<size_t>(size_t{0}) : Errno(EFBIG));
+  if (!begin(transfer)) return answer(Errno(EINTR));
   std::vector<WritePiece> pieces;
   pieces.reserve(plan.extents.size());
   for (auto& extent : plan.extents)
@@ -132,8 +153,8 @@ void FileIo::writeNow(const InodePtr& inode, uint64_t offset, std::span<const st
   uint64_t end = last.fileOffsetBytes + last.lengthBytes;
 
   auto sent = pieces;
-  data_.write(std::move(sent), [=, this, pieces = std::move(pieces), answer = std::move(answer),
-                                pass = std::move(pass)](Result<Verifiers> verifiers) {
+  auto done = [=, this, pieces = std::move(pieces), answer = std::move(answer),
+               pass = std::move(pass)](Result<Verifiers> verifiers) {
     if (!verifiers) {
       std::lock_guard lock(inode->mutex);
       inode->strayBytes |= end > inode->present().sizeBytes;
@@ -153,7 +174,8 @@ void FileIo::writeNow(const InodePtr& inode, uint64_t offset, std::span<const st
       // A write makes the kernel ask for new times and size, but not for a new mode.
       forgetMode_(inode->id, [answer, bytes] { answer(size_t{bytes}); });
     });
-  });
+  };
+  data_.write(std::move(sent), std::move(done), unwantedOf(transfer));
 }
 
 // mutex held.

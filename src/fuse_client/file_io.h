@@ -13,6 +13,7 @@
 #include "fuse_client/data_client.h"
 #include "fuse_client/inodes.h"
 #include "fuse_client/mds_client.h"
+#include "fuse_client/transfer.h"
 
 namespace trainfs::client {
 
@@ -32,13 +33,19 @@ class FileIo {
   // Present attributes; the answer comes at once if this client may rely on what it knows.
   void attributes(InodePtr inode, Answer<Inodes::Taken> answer);
 
-  // `into` and `data` must stay valid until the answer. Fewer bytes than asked for: the end of the
-  // file.
-  void read(InodePtr inode, uint64_t offset, std::span<std::byte> into, Answer<size_t> answer);
+  // `into` and `data` must stay valid until the answer; or they are of `transfer`. Fewer bytes than
+  // asked for: the end of the file.
+  void read(InodePtr inode, uint64_t offset, std::span<std::byte> into, Answer<size_t> answer,
+            TransferPtr transfer = {});
   // killPrivileges: the writer lacks CAP_FSETID, so set-user-ID and set-group-ID bits go before it
   // is answered.
   void write(InodePtr inode, uint64_t offset, std::span<const std::byte> data, bool killPrivileges,
-             Answer<size_t> answer);
+             Answer<size_t> answer, TransferPtr transfer = {});
+  // Nobody waits for the transfer any more, and it ends as soon as no server may have it: if none
+  // was asked yet it is over, with or without an answer. What is done to the file later waits for a
+  // write that may still happen.
+  enum class Direction { kRead, kWrite };
+  void withdraw(const InodePtr& inode, Transfer& transfer, Direction direction);
 
   // Any change of attributes; with kSetSize the objects are cut first.
   void setAttributes(InodePtr inode, Identity identity, SetAttrOp op, Answer<Inodes::Taken> answer);
@@ -68,9 +75,9 @@ class FileIo {
 
  private:
   void readNow(const InodePtr& inode, uint64_t offset, std::span<std::byte> into, Pass pass,
-               Answer<size_t> answer);
+               Answer<size_t> answer, const TransferPtr& transfer);
   void writeNow(const InodePtr& inode, uint64_t offset, std::span<const std::byte> data,
-                bool killPrivileges, Pass pass, Answer<size_t> answer);
+                bool killPrivileges, Pass pass, Answer<size_t> answer, const TransferPtr& transfer);
   void wrote(const InodePtr& inode, const std::vector<WritePiece>& pieces,
              const Verifiers& verifiers, uint64_t offset, uint64_t end);
   static void noteUnsynced(Inode& inode, const ObjectRef& object, uint64_t verifier);

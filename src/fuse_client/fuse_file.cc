@@ -3,6 +3,7 @@
 #include <linux/falloc.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "fuse_client/client.h"
@@ -13,6 +14,13 @@
 namespace trainfs::client {
 
 namespace {
+
+// Of the requests that one of the kernel's rings holds, at most five eighths are reads and writes,
+// which may wait for an OST; with a quarter for those who wait for locks (fuse_locks.cc) there is
+// room for others.
+uint32_t transfersInRing(uint32_t depth) {
+  return std::max(1u, depth * 5 / 8);
+}
 
 OpenHandle& handleOf(fuse_file_info* file) {
   return *reinterpret_cast<OpenHandle*>(file->fh);
@@ -152,6 +160,39 @@ void fsync(fuse_req_t req, fuse_ino_t, int, fuse_file_info* file) {
 
 // ---- data ----
 
+// Requests in one of the kernel's rings, whose places go as they are answered. Each of libfuse's
+// threads serves one.
+Places& placesInRing(uint32_t depth) {
+  thread_local auto places = std::make_shared<Places>(transfersInRing(depth));
+  return *places;
+}
+
+// Room for what a request brings or asks for. Null: there is none, and it is answered. Pages of
+// mappings cannot be refused, and the kernel has few of them under way.
+Places::Place placeFor(const RequestPtr& request, bool mayBeRefused) {
+  auto& client = request->client();
+  auto take = [mayBeRefused](Places& places) {
+    return mayBeRefused ? places.take() : places.takeAlways();
+  };
+  auto place = take(client.transfers());
+  if (place && fuse_req_is_uring(request->raw())) {
+    auto inRing = take(placesInRing(client.kernelFeatures().uringQueueDepth));
+    if (!inRing) place.reset();
+    request->keep(std::move(inRing));
+  }
+  if (!place) request->error(ENOBUFS);
+  return place;
+}
+
+// If the caller is killed before the transfer is over.
+void withdrawWhenGivenUp(const RequestPtr& request, const InodePtr& inode,
+                         const TransferPtr& transfer, FileIo::Direction direction) {
+  auto& files = request->client().files();
+  request->onGiveUp([&files, inode, weak = std::weak_ptr(transfer), direction] {
+    if (auto transfer = weak.lock()) files.withdraw(inode, *transfer, direction);
+  });
+}
+
 // A handle that was opened when this client might cache goes on to fill the page cache when others
 // have come. What it reads then is dropped as soon as it has been read: the invalidation waits for
 // the answer, if it comes first.
@@ -161,45 +202,19 @@ void read(fuse_req_t req, fuse_ino_t, size_t size, off_t offset, fuse_file_info*
   auto inode = handleOf(file).inode;
   bool cached = handleOf(file).cached;
   auto at = static_cast<uint64_t>(offset);
-  client.buffers().whenFree([request, inode, at, size, cached](BufferPool::Buffer buffer) {
+  auto place = placeFor(request, true);
+  if (!place) return;
+  auto transfer = std::make_shared<Transfer>(client.buffers().take(), std::move(place));
+  std::span into(transfer->memory(), std::min(size, client.buffers().bufferBytes()));
+  // `transfer` goes along by name: nothing below mentions it, and it must outlive the answer.
+  auto finish = [request, inode, into, cached, transfer](Result<size_t> bytes) {
+    if (!bytes) return request->error(bytes.error().code());
     auto& client = request->client();
-    std::span into(buffer.get(), std::min(size, client.buffers().bufferBytes()));
-    // `buffer` goes along by name: nothing below mentions it, and it must outlive the read.
-    auto finish = [request, inode, into, cached, buffer](Result<size_t> bytes) {
-      if (!bytes) return request->error(bytes.error().code());
-      auto& client = request->client();
-      if (cached && !client.coherence().mayCache()) client.invalidator().invalidatePages(inode->id);
-      request->bytes(into.first(*bytes));
-    };
-    client.files().read(inode, at, into, std::move(finish));
-  });
-}
-
-struct Write {
-  InodePtr inode;
-  uint64_t offset = 0;
-  bool killPrivileges = false;
-  bool durable = false;
-  Losses::Mark losses;
-};
-
-// `buffer` holds `data`, until the OSTs have it. If the caller is killed before, whatever is done
-// to the file later waits for that: its bytes must not come over newer ones.
-void writeFrom(const RequestPtr& request, const Write& write, BufferPool::Buffer buffer,
-               std::span<const std::byte> data) {
-  request->client().files().write(
-      write.inode, write.offset, data, write.killPrivileges,
-      [request, inode = write.inode, buffer = std::move(buffer), durable = write.durable,
-       losses = write.losses](Result<size_t> written) {
-        if (!written) return request->error(written.error().code());
-        if (!durable) return request->written(*written);
-        request->client().files().sync(inode, losses, [request, count = *written](Status status) {
-          if (!status) return request->error(status.error().code());
-          request->written(count);
-        });
-      });
-  auto barrier = [inode = write.inode] { inode->access->exclusive([](OrderedAccess::Pass) {}); };
-  if (!request->onGiveUp(barrier)) barrier();
+    if (cached && !client.coherence().mayCache()) client.invalidator().invalidatePages(inode->id);
+    request->bytes(into.first(*bytes));
+  };
+  withdrawWhenGivenUp(request, inode, transfer, FileIo::Direction::kRead);
+  client.files().read(inode, at, into, std::move(finish), transfer);
 }
 
 // Data in the kernel's ring is copied: its memory serves the next request as soon as this one is
@@ -208,17 +223,31 @@ void writeFrom(const RequestPtr& request, const Write& write, BufferPool::Buffer
 void write(fuse_req_t req, fuse_ino_t, const char* bytes, size_t size, off_t offset,
            fuse_file_info* file) {
   auto request = Request::begin(req, !file->writepage);
-  Write write{.inode = handleOf(file).inode,
-              .offset = static_cast<uint64_t>(offset),
-              .killPrivileges = file->kill_suidgid != 0,
-              .durable = (file->flags & (O_SYNC | O_DSYNC)) != 0,
-              .losses = handleOf(file).losses};
+  auto place = placeFor(request, !file->writepage);
+  if (!place) return;
+  auto& client = request->client();
+  auto& handle = handleOf(file);
   std::span data(reinterpret_cast<const std::byte*>(bytes), size);
-  if (!fuse_req_is_uring(req)) return writeFrom(request, write, ReceiveLoop::keep(), data);
-  request->client().buffers().whenFree([request, write, data](BufferPool::Buffer buffer) {
-    if (request->copyOut(data, buffer.get()))
-      writeFrom(request, write, buffer, {buffer.get(), data.size()});
-  });
+  bool inRing = fuse_req_is_uring(req);
+  auto buffer = inRing ? client.buffers().take() : ReceiveLoop::keep();
+  if (inRing) {
+    std::memcpy(buffer.get(), data.data(), size);
+    data = {buffer.get(), size};
+  }
+  auto transfer = std::make_shared<Transfer>(std::move(buffer), std::move(place));
+  bool durable = (file->flags & (O_SYNC | O_DSYNC)) != 0;
+  auto finish = [request, inode = handle.inode, losses = handle.losses,
+                 durable](Result<size_t> written) {
+    if (!written) return request->error(written.error().code());
+    if (!durable) return request->written(*written);
+    request->client().files().sync(inode, losses, [request, count = *written](Status status) {
+      if (!status) return request->error(status.error().code());
+      request->written(count);
+    });
+  };
+  withdrawWhenGivenUp(request, handle.inode, transfer, FileIo::Direction::kWrite);
+  client.files().write(handle.inode, static_cast<uint64_t>(offset), data, file->kill_suidgid != 0,
+                       std::move(finish), transfer);
 }
 
 void fallocate(fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t length,

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/file.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 
@@ -16,13 +17,14 @@ namespace trainfs::client {
 namespace {
 
 // A place in the ring of the thread that this runs on, taken by a request that waits. Some are left
-// for everything else: what the others wait for comes through the same ring.
+// for everything else: what the others wait for comes through the same ring, and so do reads and
+// writes, which may wait, too (fuse_file.cc).
 class RingPlace {
  public:
   // Null: too many wait.
   static std::shared_ptr<RingPlace> take(uint32_t depth) {
     thread_local auto taken = std::make_shared<std::atomic<uint32_t>>(0);
-    if (*taken + depth / 4 + 1 > depth) return nullptr;
+    if (*taken >= std::max(1u, depth / 4)) return nullptr;
     return std::make_shared<RingPlace>(taken);
   }
   explicit RingPlace(std::shared_ptr<std::atomic<uint32_t>> taken) : taken_(std::move(taken)) {

@@ -57,11 +57,11 @@ Request::~Request() {
 }  // dropped unanswered: the mount ends
 
 bool Request::claim(int error) {
-  auto open = State::kOpen;
-  if (!state_.compare_exchange_strong(open, State::kAnswered)) return false;
+  if (answered_.exchange(true)) return false;
   if (interruptible_) client_.inFlight().leave(*this);
   auto took = std::chrono::steady_clock::now() - begunAt_;
   client_.statistics().of(kind_).add(took, error != 0);
+  place_.reset();
   return true;
 }
 
@@ -98,14 +98,6 @@ void Request::change(std::function<void(Fate)> start) {
       if (first->test_and_set()) abandoned.settled();
     }));
   });
-}
-
-bool Request::copyOut(std::span<const std::byte> payload, std::byte* to) {
-  auto open = State::kOpen;
-  if (!state_.compare_exchange_strong(open, State::kCopying)) return false;
-  std::memcpy(to, payload.data(), payload.size());
-  state_.store(State::kOpen, std::memory_order_release);
-  return true;
 }
 
 Identity Request::identity(Groups groups) const {

@@ -16,6 +16,7 @@
 #include "fuse_client/coherence.h"
 #include "fuse_client/in_flight.h"
 #include "fuse_client/inodes.h"
+#include "fuse_client/places.h"
 #include "fuse_client/statistics.h"
 #include "trainfs/file_lock.h"
 
@@ -37,7 +38,7 @@ class Request : public std::enable_shared_from_this<Request>, public InFlight::L
 
   Client& client() { return client_; }
   int caller() const { return caller_; }  // thread id; 0: the kernel itself
-  bool answered() const { return state_.load(std::memory_order_acquire) == State::kAnswered; }
+  bool answered() const { return answered_.load(std::memory_order_acquire); }
 
   // For a request that waits for other callers, and so must end at any signal: what to do then. An
   // answer must come of it. In the handler.
@@ -50,7 +51,7 @@ class Request : public std::enable_shared_from_this<Request>, public InFlight::L
   };
   Seen& seen() { return seen_; }
 
-  // Answers EINTR, for a caller that is being killed. Not just now, while `copyOut` runs.
+  // Answers EINTR, for a caller that is being killed.
   void giveUp();
   // Runs `hook` before that, so that what the caller leaves behind is ordered before all that comes
   // later. False: it was given up already.
@@ -59,9 +60,8 @@ class Request : public std::enable_shared_from_this<Request>, public InFlight::L
   // meanwhile; once. The fate is to be held until it is known whether the change happened.
   using Fate = std::shared_ptr<void>;
   void change(std::function<void(Fate)> start);
-  // Copies what came with the request out of the kernel's ring. False: the request was given up,
-  // and the ring's memory belongs to the next one.
-  bool copyOut(std::span<const std::byte> payload, std::byte* to);
+  // Keeps the place until it is answered. Before any other thread knows of the request.
+  void keep(Places::Place place) { place_ = std::move(place); }
 
   // The caller, with supplementary groups if the operation depends on them.
   enum class Groups { kNo, kYes };
@@ -94,8 +94,6 @@ class Request : public std::enable_shared_from_this<Request>, public InFlight::L
   fuse_req_t raw() { return request_; }
 
  private:
-  enum class State : uint8_t { kOpen, kCopying, kAnswered };
-
   bool claim(int error = 0);  // true once: the caller of claim() answers
   fuse_entry_param entryOf(Inode& inode, const Inodes::Taken& taken, bool mayCache) const;
 
@@ -107,7 +105,8 @@ class Request : public std::enable_shared_from_this<Request>, public InFlight::L
   std::function<void()> end_;
   Seen seen_;  // the watch's thread
   std::chrono::steady_clock::time_point begunAt_ = std::chrono::steady_clock::now();
-  std::atomic<State> state_{State::kOpen};
+  std::atomic<bool> answered_{false};
+  Places::Place place_;
   std::mutex giveUpMutex_;
   bool givenUp_ = false;
   std::function<void()> giveUpHook_;

@@ -12,7 +12,7 @@ struct KernelFeatures {
   std::atomic<bool> cameByUring{false};  // a request has: io_uring is in use
   bool offersUring = false;              // the kernel said so
   std::string whyNoUring;                // empty: it is in use. Settled before the mount serves
-  uint32_t uringQueueDepth = 0;          // requests per processor; 0: not in use
+  uint32_t uringQueueDepth = 0;          // requests per processor, if it is in use
   uint32_t protocolMajor = 0, protocolMinor = 0;
   uint32_t maxWriteBytes = 0, maxReadaheadBytes = 0;
   uint32_t readaheadBytes = 0;  // what the mount was given; 0: the kernel's own choice

@@ -28,6 +28,9 @@ namespace {
 constexpr int kUringLooks = 50;
 constexpr std::chrono::milliseconds kUringLookEvery{10};
 constexpr uint32_t kThreadsMin = 4, kThreadsMax = 16;
+// Requests of one processor over io_uring, each with 1 MiB of address space. Deep where processors
+// are few, so that callers who wait for a server leave room for others there, too.
+constexpr uint32_t kDepthMin = 256, kDepthMax = 1024, kDepthOfAll = 8192;
 constexpr const char* kUringSwitch = "/sys/module/fuse/parameters/enable_uring";
 
 // Of libfuse, which gives reasons nowhere else. Its threads complain, too.
@@ -108,6 +111,10 @@ std::string KernelMount::prepareUring() {
     if (firstLineOf(kUringSwitch)[0] != 'Y') return std::string(kUringSwitch) + " cannot be set";
   }
   uring_ = true;
+  uint32_t fair = kDepthOfAll / std::max(1u, std::thread::hardware_concurrency());
+  client_.kernelFeatures().uringQueueDepth = options_.uringQueueDepth != 0
+                                                 ? options_.uringQueueDepth
+                                                 : std::clamp(fair, kDepthMin, kDepthMax);
   return {};
 }
 
@@ -128,7 +135,7 @@ fuse_session* KernelMount::makeSession() {
   for (auto& option : options_.kernelOptions) list.push_back(escaped(option));
   if (uring_) {
     list.push_back("io_uring");
-    list.push_back("io_uring_q_depth=" + std::to_string(options_.uringQueueDepth));
+    list.push_back("io_uring_q_depth=" + std::to_string(client_.kernelFeatures().uringQueueDepth));
   }
   std::string joined = "-o";
   for (auto& option : list) joined += (joined.size() > 2 ? "," : "") + option;
@@ -163,7 +170,6 @@ void KernelMount::settleUring() {
     if (!features.cameByUring) std::this_thread::sleep_for(kUringLookEvery);
   }
   if (!features.cameByUring) return noUring("it could not be set up: " + lastComplaint());
-  features.uringQueueDepth = options_.uringQueueDepth;
 }
 
 std::string KernelMount::setReadahead(uint32_t kib) {

@@ -44,7 +44,7 @@ class KernelMount {
   const MountOptions& options_;
   std::string mountPoint_;  // absolute
   fuse_session* session_ = nullptr;
-  bool uring_ = false;  // asked of the kernel
+  bool uring_ = false;         // asked of the kernel
   std::string readaheadFile_;  // of the kernel
   std::unique_ptr<ReceiveLoop> loop_;
 };

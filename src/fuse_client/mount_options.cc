@@ -196,11 +196,12 @@ std::string optionList(const MountOptions& options) {
       {options.allowOther ? "allow_other" : "noallow_other", ""},
       {kLockings[static_cast<int>(options.locking)], ""},
       {"uring", kUringModes[static_cast<int>(options.uring)]},
-      {"io_uring_q_depth", number(options.uringQueueDepth)},
       {"data_workers", number(options.dataWorkers)},
       {"lanes", number(options.lanes)},
       {"readahead_kb", number(options.readaheadKib)},
       {"log_level", options.logLevel}};
+  if (options.uringQueueDepth != 0)
+    all.emplace_back("io_uring_q_depth", number(options.uringQueueDepth));
   if (options.threads != 0) all.emplace_back("threads", number(options.threads));
   if (!options.logFile.empty()) all.emplace_back("log_file", options.logFile);
   std::string list;

@@ -35,10 +35,10 @@ struct MountOptions {
   std::chrono::seconds softTimeout{60}, connectTimeout{10};
   UringMode uring = UringMode::kOff;
   Locking locking = Locking::kCluster;
-  uint32_t uringQueueDepth = 256;  // per processor
-  uint32_t threads = 0;            // that receive requests; 0: by the number of processors
-  uint32_t dataWorkers = 2;        // threads that talk to the OSSes
-  uint32_t lanes = 1;              // connections of each to each data port
+  uint32_t uringQueueDepth = 0;  // per processor; 0: by the number of processors
+  uint32_t threads = 0;          // that receive requests; 0: by the number of processors
+  uint32_t dataWorkers = 2;      // threads that talk to the OSSes
+  uint32_t lanes = 1;            // connections of each to each data port
   uint32_t readaheadKib = 4096;
   std::vector<std::string> kernelOptions;  // for the kernel, by way of libfuse
 };

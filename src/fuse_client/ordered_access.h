@@ -1,12 +1,13 @@
 // Order among the operations on one inode, without a thread that waits: shared ones run together,
 // exclusive ones alone, in the order of asking. An operation holds its Pass until it is finished,
-// and whoever lets the last one go runs the next in line.
+// and whoever lets the last one go runs the next in line, after what it is running in such a line.
 #pragma once
 
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 namespace trainfs::client {
 
@@ -18,18 +19,26 @@ class OrderedAccess : public std::enable_shared_from_this<OrderedAccess> {
   static std::shared_ptr<OrderedAccess> create() { return std::make_shared<OrderedAccess>(); }
 
   // Runs `operation` now, on this thread, or later, on the thread that ends what stands in the way.
-  void shared(Operation operation) { enter(false, std::move(operation)); }
-  void exclusive(Operation operation) { enter(true, std::move(operation)); }
+  // `owner`: may be withdrawn.
+  void shared(Operation operation, const void* owner = nullptr) {
+    enter(false, std::move(operation), owner);
+  }
+  void exclusive(Operation operation) { enter(true, std::move(operation), nullptr); }
+  // An owner's operation leaves the line, if it is still there: it is not run any more.
+  void withdraw(const void* owner);
 
  private:
   struct Waiting {
     bool exclusive;
+    const void* owner;  // or null
     Operation operation;
   };
 
-  void enter(bool exclusive, Operation operation);
+  void enter(bool exclusive, Operation operation, const void* owner);
   void leave(bool exclusive);
-  bool admit(bool exclusive);  // mutex_ held
+  bool admit(bool exclusive);       // mutex_ held
+  std::vector<Waiting> takeNext();  // mutex_ held
+  void run(std::vector<Waiting> next);
   Pass makePass(bool exclusive);
 
   std::mutex mutex_;

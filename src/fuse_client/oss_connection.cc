@@ -117,14 +117,16 @@ void OssConnection::whenIdle() {
     while (Request* request = homeless.popFront()) router_.route(request);
     return;
   }
-  if (std::chrono::steady_clock::now() < connectAfter_)
+  bool renewed = stale_ && router_.session() != stale_;
+  if (!renewed && std::chrono::steady_clock::now() < connectAfter_)
     return worker_.attendAt(*this, connectAfter_);
   startConnecting();
 }
 
 void OssConnection::startConnecting() {
   auto session = router_.session();
-  if (!session || session == stale_) return;  // setSession attends every connection
+  if (!session) return;  // setSession attends every connection
+  stale_.reset();
   session_ = *session;
   OssTarget target;
   {
@@ -209,15 +211,22 @@ void OssConnection::greeted() {
     case BulkStatus::kOk:
       return ready();
     case BulkStatus::kStaleSession:
-      stale_ = session_;
-      breakOff("the session is over");
-      return router_.staleSession(session_);
+      return sessionRefused();
     case BulkStatus::kStaleChain:
       return breakOff("its OST does not serve that version of its chain");
     default:
       return breakOff(fmt::format("hello refused, status {}, error {}",
                                   static_cast<int>(header.status), header.errorCode));
   }
+}
+
+// It may become valid again: a fence is lifted when the MDS that set it was replaced by one that
+// did not mean to.
+void OssConnection::sessionRefused() {
+  stale_ = session_;
+  backoff_ = kBackoffMost;
+  breakOff("the session is over");
+  router_.staleSession(session_);
 }
 
 void OssConnection::ready() {
@@ -262,6 +271,9 @@ void OssConnection::tryClose() {
   {
     std::lock_guard lock(mutex_);
     if (pumping_) return;
+    // The memory of a read is not touched any more, and a second one does no harm.
+    for (Request* request = sent_.first(); request != nullptr; request = request->next)
+      request->sent &= request->op != BulkOp::kRead;
     queue_.prepend(sent_);
     sending_ = deferred_ = nullptr;
     blocked_ = false;
@@ -288,25 +300,37 @@ void OssConnection::failAll() {
   while (Request* request = failed.popFront()) worker_.finish(request, ESHUTDOWN);
 }
 
-void OssConnection::expire(Instant startedBefore) {
-  RequestList expired;
-  bool unanswered = false;
+template <typename Concerned>
+void OssConnection::failQueued(Concerned concerned, int error) {
+  RequestList failed;
   {
     std::lock_guard lock(mutex_);
     for (Request* request = queue_.first(); request != nullptr;) {
       Request* next = request->next;
-      if (request->started < startedBefore) {
+      if (concerned(*request)) {
         queue_.remove(request);
-        expired.pushBack(request);
+        failed.pushBack(request);
       }
       request = next;
     }
+  }
+  load_.fetch_sub(failed.size(), std::memory_order_relaxed);
+  worker_.load().fetch_sub(failed.size(), std::memory_order_relaxed);
+  while (Request* request = failed.popFront()) worker_.finish(request, error);
+}
+
+void OssConnection::leaveOutUnwanted() {
+  failQueued([](const Request& request) { return request.canBeLeftOut(); }, EINTR);
+}
+
+void OssConnection::expire(Instant startedBefore) {
+  failQueued([=](const Request& request) { return request.started < startedBefore; }, EIO);
+  bool unanswered = false;
+  {
+    std::lock_guard lock(mutex_);
     for (Request* request = sent_.first(); request != nullptr; request = request->next)
       unanswered |= request->started < startedBefore;
   }
-  load_.fetch_sub(expired.size(), std::memory_order_relaxed);
-  worker_.load().fetch_sub(expired.size(), std::memory_order_relaxed);
-  while (Request* request = expired.popFront()) worker_.finish(request, EIO);
   // The server may still use the memory of what it has not answered: give the connection up first;
   // then it is in the queue, and the next call finds it there.
   bool live = state_ != State::kIdle && state_ != State::kClosing;

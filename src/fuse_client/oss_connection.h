@@ -69,6 +69,8 @@ class OssConnection {
   void attend();
   // Fails what is older, for `soft` mounts.
   void expire(Instant startedBefore);
+  // Fails what nobody waits for and no server can have.
+  void leaveOutUnwanted();
   // Nothing is under way and nothing ever will be.
   bool dead() const { return dead_.load(std::memory_order_acquire); }
   void failAll();
@@ -101,6 +103,7 @@ class OssConnection {
   void connected(int result);
   void sendHello();
   void greeted();
+  void sessionRefused();
   void ready();
   void useResolved();
   void breakOff(const std::string& reason);
@@ -109,6 +112,9 @@ class OssConnection {
   std::string reasonToBreak();
   void whenIdle();
   std::string name();
+  // Those of the queue that are concerned end with that error.
+  template <typename Concerned>
+  void failQueued(Concerned concerned, int error);
 
   // Sending (oss_sending.cc)
   void pump();
@@ -170,7 +176,7 @@ class OssConnection {
   State state_ = State::kIdle;
   int fd_ = -1;
   Session session_;
-  std::optional<Session> stale_;  // the server refused it: wait for another
+  std::optional<Session> stale_;  // the server refused it: tried again once a second
   SocketAddress address_;
   uint32_t underWay_ = 0;  // ring operations
   bool polling_ = false;

@@ -91,9 +91,7 @@ bool OssConnection::handleReply() {
   }
   backoff_ = kBackoffLeast;
   if (reply_.header.status == BulkStatus::kStaleSession) {
-    stale_ = session_;
-    breakOff("the session is over");  // the request stays and is resent under the next one
-    router_.staleSession(session_);
+    sessionRefused();  // the request stays and is resent under the next one
     return false;
   }
   if (reply_.header.status != BulkStatus::kOk) {
@@ -213,6 +211,7 @@ void OssConnection::settle(Request* request, const Outcome& outcome) {
   worker_.load().fetch_sub(1, std::memory_order_relaxed);
   if (more) pump();
   if (outcome.again) {
+    request->sent = false;  // refused
     worker_.park(request, outcome.delay);
   } else {
     worker_.finish(request, outcome.error);

@@ -12,7 +12,7 @@
 namespace trainfs::client {
 
 bool OssConnection::submit(Request* request) {
-  bool open, first;
+  bool open, first, unwanted;
   load_.fetch_add(1, std::memory_order_relaxed);
   worker_.load().fetch_add(1, std::memory_order_relaxed);
   {
@@ -25,12 +25,14 @@ bool OssConnection::submit(Request* request) {
     first = queue_.empty();
     queue_.pushBack(request);
     open = open_;
+    unwanted = request->canBeLeftOut();
   }
   if (open) {
     pump();
   } else if (first) {
     worker_.attend(*this);  // with more in the queue it is on its way up already
   }
+  if (unwanted) worker_.withdraw();  // it was on its way here when the others were left out
   return true;
 }
 
@@ -70,6 +72,7 @@ Request* OssConnection::startNext() {
   if (queue_.empty() || sent_.size() >= window_) return nullptr;
   sending_ = queue_.popFront();
   sent_.pushBack(sending_);
+  sending_->sent = true;
   sendOffset_ = 0;
   buildHead(*sending_);
   return sending_;

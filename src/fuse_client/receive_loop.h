@@ -5,7 +5,8 @@
 //
 // libfuse's own loop receives every request into one buffer per thread, which the next request
 // overwrites. Here a write keeps the buffer it came in until the OSTs have the data, and its thread
-// goes on with another: no copy.
+// goes on with another: no copy. How many may do so, places.h says: there is always one to receive
+// the next request into.
 #pragma once
 
 #include <atomic>

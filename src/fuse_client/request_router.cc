@@ -83,6 +83,7 @@ void RequestRouter::setSession(Session session) {
   {
     std::lock_guard lock(sessionMutex_);
     session_ = session;
+    reportedStale_.reset();
   }
   std::shared_lock lock(endpointsMutex_);
   for (auto& [index, endpoint] : endpoints_)
@@ -133,6 +134,10 @@ void RequestRouter::submit(Operation* operation, RequestList requests) {
     request->started = now;
     route(request);
   }
+}
+
+void RequestRouter::withdraw() {
+  for (auto& worker : workers_) worker->withdraw();
 }
 
 void RequestRouter::completeSoon(Operation* operation, int error) {
@@ -189,10 +194,12 @@ void RequestRouter::split(Request* request) {
   operation->requestsLeft.fetch_add(parts.size() - 1, std::memory_order_acq_rel);
   uint64_t id = nextRequestId_.fetch_add(parts.size(), std::memory_order_relaxed);
   Instant started = request->started;
+  bool sent = request->sent;
   pool_.give(request);
   while (Request* part = parts.popFront()) {
     part->id = id++;
     part->started = started;
+    part->sent = sent;
     route(part);
   }
 }

@@ -50,6 +50,9 @@ class RequestRouter {
   // Completes an operation that needs no server, on a worker thread.
   void completeSoon(Operation* operation, int error);
 
+  // Requests of unwanted operations that were never sent end with EINTR.
+  void withdraw();
+
   // ---- for the workers and connections ----
   // To the best connection, or to a worker's parked ones when the OST is not known.
   void route(Request* request);

@@ -121,12 +121,13 @@ class FakeData final : public DataClient {
   std::vector<ObjectTruncate> cuts;
   size_t syncedObjects = 0, readPieces = 0;
   uint64_t verifier = 1;  // of every object
+  int withdrawals = 0;
 
   void setMap(ClusterMap) override {}
   void setSession(SessionId, uint32_t) override {}
   void onStaleSession(std::function<void()>) override {}
 
-  void read(std::vector<ReadPiece> pieces, Completion done) override {
+  void read(std::vector<ReadPiece> pieces, Completion done, Unwanted) override {
     readPieces += pieces.size();
     add("read", std::move(done), [this, pieces] {
       for (auto& piece : pieces) {
@@ -138,7 +139,8 @@ class FakeData final : public DataClient {
       }
     });
   }
-  void write(std::vector<WritePiece> pieces, ChangeCompletion done) override {
+  void withdraw() override { ++withdrawals; }
+  void write(std::vector<WritePiece> pieces, ChangeCompletion done, Unwanted) override {
     addChange("write", pieces.size(), std::move(done), [this, pieces] {
       for (auto& piece : pieces) {
         auto& object = objects[piece.extent.object];

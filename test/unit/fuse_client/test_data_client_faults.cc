@@ -120,6 +120,99 @@ TEST_CASE("a session that is over is reported once, and its requests go on under
   CHECK(reports == 1);
 }
 
+TEST_CASE("a session that an OSS refused only for a while goes on", "[data_client]") {
+  Random random(13);
+  FakeOss oss(0, 1);
+  oss.setSession(9, 1);
+  Client client;
+  std::atomic<int> told{0};
+  client.client->onStaleSession([&] { ++told; });
+  client.client->setMap(mapOf({&oss}));
+  client.client->setSession({1}, 1);
+  auto data = randomBytes(random, 5000);
+  std::promise<int> answer;
+  client.client->write({{extentOf(1, 0, data.size()), data}},
+                       [&](auto result) { answer.set_value(result.errnoOrZero()); });
+  REQUIRE(eventually([&] { return told == 1; }));
+  client.client->setSession({1}, 1);  // resumed: the MDS does know it
+  REQUIRE(eventually([&] { return told == 2; }));
+  oss.setSession(1, 1);
+  auto answered = answer.get_future();
+  REQUIRE(answered.wait_for(kPatience) == std::future_status::ready);
+  CHECK(answered.get() == 0);
+  CHECK(told == 2);
+}
+
+TEST_CASE("what nobody waits for any more is not sent, and ends", "[data_client]") {
+  Random random(14);
+  FakeOss oss(0, 1);
+  Client client({.workers = 1});
+  client.client->setMap(mapOf({&oss}));
+  auto data = randomBytes(random, 5000);
+  std::vector<std::byte> place(5000);
+  auto unwanted = std::make_shared<std::atomic<bool>>(false);
+  std::promise<int> written, kept, readBack, unmapped;
+  auto note = [](std::promise<int>& to) {
+    return [&to](auto result) { to.set_value(result.errnoOrZero()); };
+  };
+  // Without a session they wait in the queue, without an OST beside it.
+  client.client->write({{extentOf(1, 0, data.size()), data}}, note(written), unwanted);
+  client.client->write({{extentOf(2, 0, data.size()), data}}, note(kept));
+  client.client->read({{extentOf(2, 0, place.size()), place}}, note(readBack), unwanted);
+  client.client->write({{extentOf(3, 0, data.size(), 7), data}}, note(unmapped), unwanted);
+  unwanted->store(true);
+  client.client->withdraw();
+  for (auto* each : {&written, &readBack, &unmapped}) {
+    auto answered = each->get_future();
+    REQUIRE(answered.wait_for(kPatience) == std::future_status::ready);
+    CHECK(answered.get() == EINTR);
+  }
+  client.client->setSession({1}, 1);
+  auto answered = kept.get_future();
+  REQUIRE(answered.wait_for(kPatience) == std::future_status::ready);
+  CHECK(answered.get() == 0);
+  CHECK(oss.object(objectId(2)) == data);
+  CHECK(!oss.object(objectId(1)));
+  CHECK(!oss.object(objectId(3)));
+  // One that comes too late is not sent, either.
+  auto late = client.wait([&](auto done) {
+    client.client->write({{extentOf(3, 0, data.size(), 7), data}}, done, unwanted);
+  });
+  CHECK(late == EINTR);
+}
+
+TEST_CASE("a write that was sent ends with its answer, though nobody waits for it",
+          "[data_client]") {
+  Random random(15);
+  FakeOss oss(0, 1);
+  std::promise<void> mayGoOn;
+  oss.chooseFaults([goOn = mayGoOn.get_future().share()](const BulkHeader&) {
+    goOn.wait();
+    return Fault::kNone;
+  });
+  Client client({.workers = 1});
+  client.client->setMap(mapOf({&oss}));
+  client.client->setSession({1}, 1);
+  auto data = randomBytes(random, 5000);
+  auto unwanted = std::make_shared<std::atomic<bool>>(false);
+  std::atomic<int> sent{-1};
+  client.client->write(
+      {{extentOf(1, 0, data.size()), data}}, [&](auto result) { sent = result.errnoOrZero(); },
+      unwanted);
+  REQUIRE(eventually([&] { return oss.requests() == 1; }));
+  unwanted->store(true);
+  client.client->withdraw();
+  // By the end of this one the worker has left out all that it could.
+  CHECK(client.wait([&](auto done) {
+    client.client->write({{extentOf(3, 0, data.size(), 7), data}}, done, unwanted);
+  }) == EINTR);
+  CHECK(sent == -1);
+  mayGoOn.set_value();
+  REQUIRE(eventually([&] { return sent != -1; }));
+  CHECK(sent == 0);
+  CHECK(oss.object(objectId(1)) == data);
+}
+
 TEST_CASE("a newer chain version is taken from a newer map", "[data_client]") {
   Random random(9);
   FakeOss oss(0, 1);

@@ -99,3 +99,40 @@ TEST_CASE("many threads: exclusive operations overlap with nothing", "[client]")
   CHECK(wrong == 0);
   CHECK(done == 8000);
 }
+
+TEST_CASE("a long line is run without nesting", "[client]") {
+  constexpr int kLong = 200'000;  // nested, this overflows the stack several times
+  auto access = OrderedAccess::create();
+  OrderedAccess::Pass held;
+  access->exclusive([&](OrderedAccess::Pass pass) { held = std::move(pass); });
+  int ran = 0;
+  bool ordered = true;
+  for (int i = 0; i < kLong; ++i)
+    access->exclusive([&, i](OrderedAccess::Pass) { ordered &= ran++ == i; });
+  held.reset();
+  CHECK(ran == kLong);
+  CHECK(ordered);
+}
+
+TEST_CASE("who is withdrawn leaves the line and what it holds, and stands in nobody's way",
+          "[client]") {
+  auto access = OrderedAccess::create();
+  OrderedAccess::Pass held;
+  std::string started;
+  access->shared([&](OrderedAccess::Pass pass) { held = std::move(pass); });
+  OrderedAccess::Pass barrier;
+  access->exclusive([&](OrderedAccess::Pass pass) { barrier = std::move(pass), started += 'X'; });
+  int a, b, unknown;
+  auto memory = std::make_shared<int>();
+  access->shared([&, memory](OrderedAccess::Pass) { started += 'a'; }, &a);
+  access->shared([&](OrderedAccess::Pass) { started += 'b'; }, &b);
+  REQUIRE(memory.use_count() == 2);
+  access->withdraw(&a);
+  access->withdraw(&a);
+  access->withdraw(&unknown);
+  CHECK(memory.use_count() == 1);
+  held.reset();
+  CHECK(started == "X");
+  barrier.reset();
+  CHECK(started == "Xb");
+}
