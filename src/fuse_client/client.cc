@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstring>
 #include <future>
 
@@ -11,6 +12,7 @@ namespace trainfs::client {
 namespace {
 
 constexpr std::chrono::seconds kReportEvery{5};
+constexpr size_t kReportsAtOnce = 1024;
 constexpr size_t kHeaderBytes = 4096;  // room that libfuse wants before the data of a write
 
 template <typename Options>
@@ -167,10 +169,21 @@ void Client::allowCaching() {
 // ---- reports ----
 
 void Client::reportAll(MdsClient::Urgency urgency, std::function<void()> done) {
-  auto all = std::shared_ptr<void>(nullptr,
-                                   [done = std::move(done)](void*) { done(); });  // after the last
-  for (auto& inode : inodes_.unreported()) {
-    auto reported = [all](Status) {};
+  reportSome(std::make_shared<std::vector<InodePtr>>(inodes_.unreported()), urgency,
+             std::move(done));
+}
+
+// The others after these, so that callers' own changes find their turn between.
+void Client::reportSome(std::shared_ptr<std::vector<InodePtr>> left, MdsClient::Urgency urgency,
+                        std::function<void()> done) {
+  if (left->empty()) return done();
+  auto first = left->end() - static_cast<ptrdiff_t>(std::min(left->size(), kReportsAtOnce));
+  std::vector<InodePtr> some(first, left->end());
+  left->erase(first, left->end());
+  auto afterLast =
+      std::shared_ptr<void>(nullptr, [=, this](void*) { reportSome(left, urgency, done); });
+  for (auto& inode : some) {
+    auto reported = [afterLast](Status) {};
     if (urgency == MdsClient::Urgency::kUrgent)
       files_.reportUrgently(inode, reported);
     else
@@ -184,7 +197,7 @@ void Client::reportNowAndThen() {
     changed_.wait_for(lock, kReportEvery, [&] { return stopping_; });
     if (stopping_) return;
     lock.unlock();
-    reportAll(MdsClient::Urgency::kOrdinary, [] {});
+    for (auto& inode : inodes_.unreported()) files_.reportInPassing(inode);
     inodes_.dropIdle();
     lock.lock();
   }
@@ -193,25 +206,34 @@ void Client::reportNowAndThen() {
 bool Client::finish(std::chrono::milliseconds patience) {
   invalidator_.setSession(nullptr);
   // Last reports may still wait for their turn: those that are on their way are seen as unreported,
-  // too.
+  // too. Urgently: an fsync of a caller that is gone may wait for an OST that is away.
   auto deadline = std::chrono::steady_clock::now() + patience;
   for (auto left = inodes_.unreported(); !left.empty(); left = inodes_.unreported()) {
     auto finished = std::make_shared<bool>(false);
     auto gate = std::make_shared<std::pair<std::mutex, std::condition_variable>>();
-    reportAll(MdsClient::Urgency::kOrdinary, [finished, gate] {
+    reportAll(MdsClient::Urgency::kUrgent, [finished, gate] {
       std::lock_guard lock(gate->first);
       *finished = true;
       gate->second.notify_all();
     });
     std::unique_lock lock(gate->first);
-    if (!gate->second.wait_until(lock, deadline, [&] { return *finished; })) {
-      spdlog::error("the sizes of {} files could not be reported: no MDS answers", left.size());
+    bool inTime = gate->second.wait_until(lock, deadline, [&] { return *finished; });
+    if (!inTime || std::chrono::steady_clock::now() >= deadline) {
+      spdlog::error(
+          "the sizes of {} files could not be reported, for no MDS took them: it will ask the OSTs "
+          "for them when it gives this mount up",
+          left.size());
       return false;
     }
   }
   auto rest = deadline - std::chrono::steady_clock::now();
-  return mds_->end(std::max(std::chrono::duration_cast<std::chrono::milliseconds>(rest),
-                            std::chrono::milliseconds(1)));
+  bool ended = mds_->end(std::max(std::chrono::duration_cast<std::chrono::milliseconds>(rest),
+                                  std::chrono::milliseconds(1)));
+  if (!ended)
+    spdlog::error(
+        "the session could not be ended, for no MDS answers: files stay marked as open until it "
+        "gives this mount up");
+  return ended;
 }
 
 }  // namespace trainfs::client

@@ -85,6 +85,8 @@ class Client final : private MdsEvents {
   void afterAbandoned(InodeId id, std::function<void()> next);
   void allowCaching();
   void reportAll(MdsClient::Urgency urgency, std::function<void()> done);
+  void reportSome(std::shared_ptr<std::vector<InodePtr>> left, MdsClient::Urgency urgency,
+                  std::function<void()> done);
   void reportNowAndThen();
 
   bool hadSession_ = false;  // MDS thread; here because that may run before the constructor is done

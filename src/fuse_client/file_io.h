@@ -59,6 +59,9 @@ class FileIo {
   void sync(InodePtr inode, Losses::Mark mark, Answer<Done> answer);
   // Tells the MDS what was written. One after another per inode, unless urgent.
   void report(InodePtr inode, Answer<Done> answer);
+  // Now and then, for what nobody waits for: unless the last one of these is still to be answered,
+  // so that they do not add up while there is no MDS.
+  void reportInPassing(const InodePtr& inode);
   void reportUrgently(InodePtr inode, Answer<Done> answer);
   // Runs `next` with nothing else of this client under way on the inode, until it drops its pass,
   // and with all that was written known to the MDS; or with the error of the report.

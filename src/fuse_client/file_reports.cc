@@ -1,6 +1,8 @@
 // FileIo's dealings with the MDS about files being written: reports, fsync, open and close.
 #include <sys/stat.h>
 
+#include <utility>
+
 #include "fuse_client/file_io.h"
 #include "striping/layout.h"
 #include "trainfs/logging.h"
@@ -70,6 +72,17 @@ void FileIo::report(InodePtr inode, Answer<Done> answer) {
     if (!any) return answer(Done{});
     sendReport(inode, true, 0, MdsClient::Urgency::kOrdinary,
                [answer, pass](Status status) { answer(status); });
+  });
+}
+
+void FileIo::reportInPassing(const InodePtr& inode) {
+  {
+    std::lock_guard lock(inode->mutex);
+    if (std::exchange(inode->reporting, true)) return;
+  }
+  report(inode, [inode](Status) {
+    std::lock_guard lock(inode->mutex);
+    inode->reporting = false;
   });
 }
 

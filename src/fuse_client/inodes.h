@@ -69,6 +69,7 @@ struct Inode {
   bool orphan = false;  // unlinked, maybe, and kept for this client until its last handle goes
 
   Unreported unreported;
+  bool reporting = false;    // the reporter's last report is in line or under way
   UnsyncedObjects unsynced;  // changed since the last fsync
   bool pastUnknown = true;   // there may be more: a write failed, or the inode was met only now
   bool grownInOrder = true;  // every byte was appended: allocated bytes follow from the size

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "fuse_client/mds_client.h"
@@ -47,7 +48,8 @@ class MdsInbox {
   MdsInbox();
   ~MdsInbox();
 
-  void put(std::unique_ptr<MdsCall> call);    // any thread
+  // Any thread; waits for room, but on the MDS thread, which alone makes some.
+  void put(std::unique_ptr<MdsCall> call);
   void post(std::function<void()> function);  // any thread; never waits
   void close();                               // calls put from now on fail with ESHUTDOWN
 
@@ -67,6 +69,7 @@ class MdsInbox {
   Batch waiting_;
   bool awake_ = false;
   bool closed_ = false;
+  std::thread::id reader_;  // who took last: the MDS thread
   int wakeFd_;
 };
 

@@ -24,7 +24,8 @@ void MdsInbox::wake() {
 void MdsInbox::put(std::unique_ptr<MdsCall> call) {
   {
     std::unique_lock lock(mutex_);
-    notFull_.wait(lock, [&] { return closed_ || waiting_.calls.size() < kCallsMax; });
+    bool canWait = std::this_thread::get_id() != reader_;
+    notFull_.wait(lock, [&] { return !canWait || closed_ || waiting_.calls.size() < kCallsMax; });
     if (!closed_) {
       waiting_.calls.push_back(std::move(call));
       wake();
@@ -59,6 +60,7 @@ MdsInbox::Batch MdsInbox::take() {
     uint64_t count;
     (void)!read(wakeFd_, &count, sizeof count);
     awake_ = false;
+    reader_ = std::this_thread::get_id();
     std::swap(batch, waiting_);
   }
   notFull_.notify_all();

@@ -127,9 +127,9 @@ class FakeData final : public DataClient {
   void setSession(SessionId, uint32_t) override {}
   void onStaleSession(std::function<void()>) override {}
 
-  void read(std::vector<ReadPiece> pieces, Completion done, Unwanted) override {
+  void read(std::vector<ReadPiece> pieces, Completion done, Unwanted unwanted) override {
     readPieces += pieces.size();
-    add("read", std::move(done), [this, pieces] {
+    add("read", std::move(done), [this, pieces, unwanted] {
       for (auto& piece : pieces) {
         auto& object = objects[piece.extent.object];
         for (size_t i = 0; i < piece.data.size(); ++i) {
@@ -140,8 +140,8 @@ class FakeData final : public DataClient {
     });
   }
   void withdraw() override { ++withdrawals; }
-  void write(std::vector<WritePiece> pieces, ChangeCompletion done, Unwanted) override {
-    addChange("write", pieces.size(), std::move(done), [this, pieces] {
+  void write(std::vector<WritePiece> pieces, ChangeCompletion done, Unwanted unwanted) override {
+    addChange("write", pieces.size(), std::move(done), [this, pieces, unwanted] {
       for (auto& piece : pieces) {
         auto& object = objects[piece.extent.object];
         object.resize(
