@@ -24,7 +24,7 @@ import subprocess
 import sys
 import time
 
-ROOT = os.environ["ROOT"]
+ROOT = os.path.realpath(os.environ["ROOT"])
 PROGRAMS = ("git", "sqlite", "build", "tar", "rsync", "fio")
 END_SECONDS = 240     # for all that runs in a round to end, once everything serves again
 CLIENT_END_SECONDS = 60  # for what ran on a mount whose client is dead
@@ -274,7 +274,8 @@ class Rounds:
         with open(f"{out}/{name}.out", "wb") as output:
             return subprocess.Popen(
                 ["bash", f"{ROOT}/test/lib/programs.sh", name, f"{top}/{name}"], stdin=subprocess.DEVNULL,
-                stdout=output, stderr=output, start_new_session=True, env={**os.environ, "acks": f"{out}/acks"})
+                stdout=output, stderr=output, start_new_session=True, cwd=out,  # where fio leaves something
+                env={**os.environ, "ROOT": ROOT, "acks": f"{out}/acks"})
 
     def start_ledger(self, i, top, out):
         os.mkdir(f"{top}/ledger{i}")
