@@ -18,18 +18,15 @@ kj::Promise<void> LockService::settled() {
   while (!sessions_.allKnown()) co_await sessions_.changed();
 }
 
-// A session that ended while its call waited must not leave locks behind.
-void LockService::requirePresent(const std::shared_ptr<Session>& session) const {
-  if (sessions_.find(session->id) != session)
-    kj::throwFatalException(KJ_EXCEPTION(DISCONNECTED, "this session has ended"));
+int LockService::tryLock(const Session& session, const FileLock& lock) {
+  auto locked = table_.tryLock({session.id, lock});
+  answerEnded();
+  return locked.errnoOrZero();
 }
 
-kj::Promise<int> LockService::tryLock(std::shared_ptr<Session> session, FileLock lock) {
-  co_await settled();
-  requirePresent(session);
-  auto locked = table_.tryLock({session->id, lock});
-  answerEnded();
-  co_return locked.errnoOrZero();
+std::optional<LockRequest> LockService::conflict(const Session& session,
+                                                 const FileLock& lock) const {
+  return table_.conflict({session.id, lock});
 }
 
 kj::Promise<int> LockService::lock(std::shared_ptr<Session> session, FileLock lock,
@@ -73,12 +70,6 @@ kj::Promise<int> LockService::giveUp(std::shared_ptr<Session> session, FileLock 
 void LockService::unlock(const Session& session, const FileLock& lock) {
   table_.unlock({session.id, lock});
   answerEnded();
-}
-
-kj::Promise<std::optional<LockRequest>> LockService::conflict(std::shared_ptr<Session> session,
-                                                              FileLock lock) {
-  co_await settled();
-  co_return table_.conflict({session->id, lock});
 }
 
 // ---- waits ----

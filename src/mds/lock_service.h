@@ -21,15 +21,18 @@ class LockService {
  public:
   explicit LockService(SessionTable& sessions) : sessions_(sessions) {}
 
-  // At once, but for the time after a restart. An errno: EAGAIN, ENOLCK.
-  kj::Promise<int> tryLock(std::shared_ptr<Session> session, FileLock lock);
+  // No session can have locks that are not in the table. What follows without a wait needs that.
+  kj::Promise<void> settled();
+  // An errno: EAGAIN, ENOLCK.
+  int tryLock(const Session& session, const FileLock& lock);
+  std::optional<LockRequest> conflict(const Session& session, const FileLock& lock) const;
+  void unlock(const Session& session, const FileLock& lock);
+
   // When it is granted. `number` is the client's name of the wait, which stays when the promise is
   // dropped: the next call with it takes it over.
   kj::Promise<int> lock(std::shared_ptr<Session> session, FileLock lock, uint64_t number);
   // Ends the wait. 0: it had been granted before.
   kj::Promise<int> giveUp(std::shared_ptr<Session> session, FileLock lock, uint64_t number);
-  void unlock(const Session& session, const FileLock& lock);
-  kj::Promise<std::optional<LockRequest>> conflict(std::shared_ptr<Session> session, FileLock lock);
 
   // What a client had before the restart. False: somebody else has some of it.
   bool reclaim(const Session& session, const std::vector<FileLock>& locks);
@@ -48,8 +51,6 @@ class LockService {
     kj::Own<kj::PromiseFulfiller<int>> answer;
   };
 
-  kj::Promise<void> settled();  // no session can have locks that are not in the table
-  void requirePresent(const std::shared_ptr<Session>& session) const;
   LockTicket ticketOf(SessionId session, uint64_t number);
   void forget(LockTicket ticket);
   void answerEnded();

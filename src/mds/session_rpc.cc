@@ -172,7 +172,8 @@ kj::Promise<void> SessionRpc::runInstantiate(InstantiateContext context) {
 }
 
 // What waits is not among the requests in flight, of which there are few: it may do so for days.
-// The lock service counts it.
+// The lock service counts it; what waits for other clients to resume is bounded as all that a
+// connection was not answered yet.
 kj::Promise<void> SessionRpc::runLock(LockContext context) {
   requireLive();
   auto params = context.getParams();
@@ -185,8 +186,9 @@ kj::Promise<void> SessionRpc::runLock(LockContext context) {
   if (!lock) co_return;
   auto& locks = core_->locks;
   if (wait == 0) {
+    co_await locks.settled();
     InFlight inFlight(*this, Call::kLock);
-    results.setError(co_await locks.tryLock(session_, *lock));
+    results.setError(locks.tryLock(*session_, *lock));
   } else if (givesUp) {
     results.setError(co_await locks.giveUp(session_, *lock, wait));
   } else {
@@ -204,12 +206,15 @@ kj::Promise<void> SessionRpc::unlock(UnlockContext context) {
 }
 
 kj::Promise<void> SessionRpc::runTestLock(TestLockContext context) {
-  InFlight inFlight(*this, Call::kTestLock);
+  requireLive();
   auto lock = decode(context.getParams().getLock());
+  context.releaseParams();
   auto results = context.getResults();
   results.setError(lock.errnoOrZero());
   if (!lock) co_return;
-  auto conflict = co_await core_->locks.conflict(session_, *lock);
+  co_await core_->locks.settled();
+  InFlight inFlight(*this, Call::kTestLock);
+  auto conflict = core_->locks.conflict(*session_, *lock);
   results.setFound(conflict.has_value());
   if (!conflict) co_return;
   // Elsewhere the number means another process.

@@ -246,6 +246,20 @@ TEST_CASE("a flock that is given up after a restart is gone, as at any time") {
   CHECK(lock(t.b, alone) == 0);
 }
 
+TEST_CASE("who asks for locks after a restart keeps nobody from anything else") {
+  Three t;
+  t.fixture.restart();
+  t.b.resume({});
+  std::vector<std::unique_ptr<LockCall>> calls;
+  for (uint64_t i = 1; i <= 2 * kSlotsPerSession; ++i)
+    calls.push_back(std::make_unique<LockCall>(t.b, exclusive(i, {i, i})));
+  CHECK(calls.back()->now() == kWaits);
+  t.b.create("f");
+  t.a.resume({});
+  t.c.resume({});
+  for (auto& call : calls) REQUIRE(call->now() == 0);
+}
+
 TEST_CASE("after a restart a client that does not come back is not waited for beyond its term") {
   Three t;
   t.fixture.restart();
