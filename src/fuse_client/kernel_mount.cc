@@ -14,6 +14,7 @@
 #include <cstdarg>
 #include <cstdlib>
 #include <fstream>
+#include <future>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
@@ -181,13 +182,23 @@ std::string KernelMount::setReadahead(uint32_t kib) {
   return {};
 }
 
-void KernelMount::detach() {
-  if (umount2(mountPoint_.c_str(), 0) == 0 || errno == EINVAL) return;
-  spdlog::warn("{} is busy: detached, and gone once it is not used any more", mountPoint_);
-  umount2(mountPoint_.c_str(), MNT_DETACH);
+void KernelMount::detach(std::chrono::milliseconds patience) {
+  auto detached = std::make_shared<std::promise<void>>();
+  auto done = detached->get_future();
+  std::thread([detached, mountPoint = mountPoint_] {
+    if (umount2(mountPoint.c_str(), 0) != 0 && errno != EINVAL) {
+      spdlog::warn("{} is busy: detached, and gone once it is not used any more", mountPoint);
+      umount2(mountPoint.c_str(), MNT_DETACH);
+    }
+    detached->set_value();
+  }).detach();
+  if (done.wait_for(patience) != std::future_status::ready)
+    spdlog::error("what mappings of files of {} changed cannot be written now", mountPoint_);
 }
 
 void KernelMount::stop() {
+  if (auto waiting = client_.inFlight().all().size(); waiting != 0)
+    spdlog::error("{} requests of {} were not answered by servers, and fail", waiting, mountPoint_);
   client_.invalidator().setSession(nullptr);
   fuse_session_exit(session_);
   loop_.reset();

@@ -1,6 +1,7 @@
 // The FUSE mount itself: made, served by its threads, unmade.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,9 +24,11 @@ class KernelMount {
 
   // Waits until the mount serves, then gives it its read-ahead.
   void settle();
-  // Takes it out of the tree, also when it is busy.
-  void detach();
-  // Ends the threads and the connection to the kernel.
+  // Takes it out of the tree, also when it is busy. The kernel may have pages to write first: if
+  // that is not done within `patience`, it goes on.
+  void detach(std::chrono::milliseconds patience);
+  // Ends the threads and the connection to the kernel: whoever still waits for an answer is told
+  // that there will be none. Waits for no server.
   void stop();
 
   // Returns what is wrong, or an empty string.

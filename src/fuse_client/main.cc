@@ -23,7 +23,9 @@ using namespace trainfs::client;
 
 namespace {
 
-constexpr std::chrono::seconds kDetachPatience{5};  // for users of a mount that is to end
+// Unmounting waits at most for all of these, whatever servers are away.
+constexpr std::chrono::seconds kDetachPatience{5};  // for the kernel, to write what it has
+constexpr std::chrono::seconds kUsersPatience{5};   // for users of a mount that is to end
 constexpr std::chrono::seconds kFinishPatience{
     30};                                            // for the MDS, once nothing is mounted any more
 constexpr std::chrono::seconds kEndPatience{1};     // for the MDS, when there is nothing to report
@@ -111,7 +113,7 @@ int serve(const MountOptions& options, Daemon& daemon) {
     mount->settle();
     control.onReadahead([&mount](uint32_t kib) { return mount->setReadahead(kib); });
   } catch (const std::exception& error) {
-    if (mount) mount->detach();
+    if (mount) mount->detach(kDetachPatience);
     client.mds().end(kEndPatience);
     fail(error.what());
   }
@@ -122,8 +124,8 @@ int serve(const MountOptions& options, Daemon& daemon) {
 
   waitForEnd(signals, ended, options);
   if (!waitFor({ended}, 0)) {
-    mount->detach();
-    if (!waitFor({ended}, static_cast<int>(std::chrono::milliseconds(kDetachPatience).count())))
+    mount->detach(kDetachPatience);
+    if (!waitFor({ended}, static_cast<int>(std::chrono::milliseconds(kUsersPatience).count())))
       spdlog::warn("{} is still in use; its users lose it now", options.mountPoint);
   }
   mount->stop();
