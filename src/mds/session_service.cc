@@ -95,8 +95,9 @@ kj::Promise<OpenedSession> SessionService::admit(kj::Own<Newcomer> newcomer, std
   co_return OpenedSession{.session = session, .attachment = attachment};
 }
 
-// Never waits for a newcomer: a newcomer may be waiting for it. Not being told mayCache is a
-// recall, and the list of open files its answer.
+// Never waits for a newcomer: a newcomer may be waiting for it. Who holds the caches goes on to:
+// the newcomer's recall comes over the new connection, and only its answer says that nothing is
+// cached any more.
 kj::Promise<OpenedSession> SessionService::resume(Resumption resumption,
                                                   std::vector<OpenedFile> opens,
                                                   std::vector<FileLock> locks,
@@ -116,8 +117,9 @@ kj::Promise<OpenedSession> SessionService::resume(Resumption resumption,
     evict(session, "it claims locks that another client has");
     co_return refuse(ESTALE, "the session has ended: it claims locks that another client has");
   }
+  bool holds = parts_.sessions.cacheHolder() == session;
   auto attachment = attach(*session, kj::mv(callback));
-  session->mayCache = parts_.sessions.size() == 1 && newcomers_ == 0;
+  session->mayCache = holds || (parts_.sessions.size() == 1 && newcomers_ == 0);
   parts_.sessions.known(*session, opens);
   co_await reconcile(session);
   spdlog::info("{} resumed with {} open files", describe(*session), session->opens.size());
@@ -256,7 +258,7 @@ kj::Promise<void> SessionService::end(std::shared_ptr<Session> session) {
     spdlog::info("{} ended", describe(*session));
     session->ending = true;
     session->callback = nullptr;
-    parts_.tasks.add(insistOnFinish(session, /*fenced=*/true));
+    parts_.tasks.add(insistOnFinish(session));
   }
   while (parts_.sessions.find(session->id) == session) co_await parts_.sessions.changed();
 }
@@ -266,11 +268,11 @@ void SessionService::evict(std::shared_ptr<Session> session, const char* why) {
   spdlog::warn("{} is evicted: {}", describe(*session), why);
   session->ending = true;
   session->callback = nullptr;
-  parts_.tasks.add(insistOnFinish(kj::mv(session), /*fenced=*/false));
+  parts_.tasks.add(insistOnFinish(kj::mv(session)));
 }
 
-kj::Promise<void> SessionService::finish(std::shared_ptr<Session> session, bool fenced) {
-  if (!fenced) co_await fence_.everywhere(session->id, session->epoch);
+kj::Promise<void> SessionService::finish(std::shared_ptr<Session> session) {
+  co_await fence_.everywhere(session->id, session->epoch);
   co_await parts_.recovery.takeOver(session->id);
   co_await parts_.commands.run(EndSessionOp{session->id});
   parts_.locks.drop(session->id);
@@ -280,10 +282,10 @@ kj::Promise<void> SessionService::finish(std::shared_ptr<Session> session, bool 
   giveCachesToLast();
 }
 
-kj::Promise<void> SessionService::insistOnFinish(std::shared_ptr<Session> session, bool fenced) {
+kj::Promise<void> SessionService::insistOnFinish(std::shared_ptr<Session> session) {
   for (;;) {
     try {
-      co_await finish(session, fenced);
+      co_await finish(session);
       co_return;
     } catch (const kj::Exception& e) {
       spdlog::error("{} cannot be ended: {}", describe(*session), e.getDescription().cStr());

@@ -60,7 +60,8 @@ class SessionService {
   bool renew(Session& session);
   // The connection of that attachment is lost. The session stays until its silence is too long.
   void detached(Session& session, uint64_t attachment);
-  // The client's own will: it has nothing in flight.
+  // The client's own will. It waits for nothing here any more, but requests of callers that were
+  // killed may still lie at OSTs, so these are told as of an eviction.
   kj::Promise<void> end(std::shared_ptr<Session> session);
   // Returns at once; the session is fenced and ended in the background.
   void evict(std::shared_ptr<Session> session, const char* why);
@@ -80,8 +81,8 @@ class SessionService {
                                    rpc::ClientCallback::Client callback);
   kj::Promise<void> takeBack(std::shared_ptr<Session> holder);
   kj::Promise<void> recall(std::shared_ptr<Session> holder, rpc::ClientCallback::Client callback);
-  kj::Promise<void> finish(std::shared_ptr<Session> session, bool fenced);
-  kj::Promise<void> insistOnFinish(std::shared_ptr<Session> session, bool fenced);
+  kj::Promise<void> finish(std::shared_ptr<Session> session);
+  kj::Promise<void> insistOnFinish(std::shared_ptr<Session> session);
   kj::Promise<void> reconcile(std::shared_ptr<Session> session);
   kj::Promise<void> reconcileNow(std::shared_ptr<Session> session);
   kj::Promise<void> pushMapTo(std::shared_ptr<Session> session);

@@ -122,6 +122,39 @@ TEST_CASE("a silent holder of caches is fenced at every OST before the newcomer 
   CHECK(a.error == ESTALE);
 }
 
+TEST_CASE(
+    "a client that was caching when the server restarted is asked before a newcomer gets in") {
+  Fixture fixture;
+  Client a(fixture, "a"), b(fixture, "b");
+  a.open();
+  a.disconnect();
+  fixture.restart();
+  a.notes->answers = false;
+  auto opening = b.opening();
+  fixture.settle();
+  a.resume({});
+  fixture.until([&] { return a.notes->events == Events{"recall"}; });
+  CHECK(!opening.poll(fixture.io.waitScope));
+  a.notes->release();
+  opening.wait(fixture.io.waitScope);
+  CHECK(!b.mayCache);
+}
+
+TEST_CASE("a session that ends is fenced at every OST first") {
+  Fixture fixture;
+  OstClient ost(fixture, 0);
+  REQUIRE(ost.registerOst() == 0);
+  ost.notes->answersFences = false;
+  Client a(fixture, "a");
+  a.open();
+  auto ending = KJ_ASSERT_NONNULL(a.session).endRequest().send();
+  fixture.until([&] { return ost.notes->fenced == std::vector<uint64_t>{a.id}; });
+  CHECK(fixture.server->core().sessions.size() == 1);
+  ost.notes->release();
+  ending.wait(fixture.io.waitScope);
+  CHECK(fixture.server->core().sessions.size() == 0);
+}
+
 TEST_CASE("an OST that cannot be reached is waited for until its lease is over") {
   Fixture fixture;
   OstClient ost(fixture, 0);
@@ -140,7 +173,7 @@ TEST_CASE("an OST that cannot be reached is waited for until its lease is over")
   CHECK(b.mayCache);
 }
 
-TEST_CASE("a client that resumes while a newcomer waits gives up its caches by that") {
+TEST_CASE("a client that resumes while a newcomer waits is asked for its caches then") {
   Fixture fixture;
   Client a(fixture, "a"), b(fixture, "b");
   a.open();
@@ -149,9 +182,15 @@ TEST_CASE("a client that resumes while a newcomer waits gives up its caches by t
   auto opening = b.opening();
   fixture.settle();
   CHECK(!opening.poll(fixture.io.waitScope));
+  a.notes->answers = false;
   a.resume({{file, false}});
-  CHECK(!a.mayCache);
+  CHECK(a.mayCache);
+  fixture.until([&] { return a.notes->events == Events{"recall"}; });
+  CHECK(!opening.poll(fixture.io.waitScope));
+  a.notes->opens = {{file, false}};
+  a.notes->release();
   opening.wait(fixture.io.waitScope);
+  CHECK(!b.mayCache);
   CHECK(b.unlink("f") == 0);
   CHECK(a.getattr(file).getError() == 0);
 }
