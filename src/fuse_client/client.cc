@@ -83,42 +83,24 @@ void Client::mapChanged(ClusterMap map) {
 void Client::sessionOpened(SessionId session, uint32_t epoch, bool fresh, bool mayCache) {
   data_->setSession(session, epoch);
   bool first = !std::exchange(hadSession_, true);
-  if (fresh && !first) {
+  bool before = std::exchange(granted_, mayCache);
+  bool lapsed = std::exchange(lapsed_, false);
+  if (first) {
+    if (mayCache) coherence_.allow(coherence_.version());  // nothing is cached yet
+  } else if (fresh) {
     coherence_.forbid();
     loseLocks();
-    loseChanges();
-    if (!mayCache) invalidator_.invalidateAll([] {});
-  }
-  if (mayCache && !coherence_.mayCache()) {
-    if (first)
-      coherence_.allow(coherence_.version());  // nothing is cached yet
-    else
+    files_.loseUnreported();
+    inodes_.forgetAll();
+    if (mayCache)
       allowCaching();
-  } else if (!mayCache && coherence_.mayCache()) {
+    else
+      invalidator_.invalidateAll([] {});
+  } else if (mayCache && (lapsed || !before)) {
+    allowCaching();
+  } else if (!mayCache && before) {
     recalled([] {});
   }
-}
-
-// The session was evicted: what was written and not reported may not be what others see.
-void Client::loseChanges() {
-  size_t lost = 0;
-  for (auto& inode : inodes_.all()) {
-    std::unique_lock lock(inode->mutex);
-    if (inode->unreported.any()) {
-      inode->losses.add();
-      inode->unreported = {.changes = inode->unreported.changes,
-                           .reported = inode->unreported.changes};
-      ++lost;
-    }
-    inode->toldWriting = inode->writers != 0;
-    inode->toldOpen = inode->handles != 0;
-    inode->orphan = false;
-  }
-  inodes_.forgetAll();
-  if (lost != 0)
-    spdlog::error(
-        "{} files had unreported changes when the session ended: EIO at their next fsync or close",
-        lost);
 }
 
 // Others may have had them since, and have read or written what they protected: nobody who had one
@@ -148,6 +130,7 @@ void Client::afterAbandoned(InodeId id, std::function<void()> next) {
 }
 
 void Client::recalled(std::function<void()> done) {
+  granted_ = false;
   coherence_.forbid();
   inodes_.forgetAll();
   reportAll(MdsClient::Urgency::kUrgent,
@@ -155,7 +138,24 @@ void Client::recalled(std::function<void()> done) {
 }
 
 void Client::mayCache() {
+  granted_ = true;
   allowCaching();
+}
+
+// The MDS may give to others now what this client was alone with. If it has not, as its next answer
+// says, everything is as before.
+void Client::lapsed() {
+  lapsed_ = true;
+  if (!granted_) return;
+  spdlog::warn("no word of the MDS for most of a term: nothing is cached until it answers");
+  coherence_.forbid();
+  inodes_.forgetAll();
+  invalidator_.invalidateAll([] {});
+}
+
+void Client::trusted(BootClock::time_point until) {
+  coherence_.trustUntil(until);
+  if (std::exchange(lapsed_, false) && granted_) allowCaching();
 }
 
 // While others could change things, cached handles of old may have filled the page cache again:

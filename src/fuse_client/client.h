@@ -76,10 +76,11 @@ class Client final : private MdsEvents {
   void mapChanged(ClusterMap map) override;
   void recalled(std::function<void()> done) override;
   void mayCache() override;
-  std::vector<OpenFile> openFiles() override { return inodes_.openFiles(); }
+  void trusted(BootClock::time_point until) override;
+  void lapsed() override;
+  std::vector<OpenFile> openFiles(Told told) override { return inodes_.openFiles(told); }
   std::vector<FileLock> heldLocks() override { return heldLocks_.all(); }
 
-  void loseChanges();
   void loseLocks();
   // Runs `next` after what callers who were killed have left under way, of this file or of names.
   void afterAbandoned(InodeId id, std::function<void()> next);
@@ -89,7 +90,11 @@ class Client final : private MdsEvents {
                   std::function<void()> done);
   void reportNowAndThen();
 
-  bool hadSession_ = false;  // MDS thread; here because that may run before the constructor is done
+  // Of the MDS thread; here because that may run before the constructor is done.
+  bool hadSession_ = false;
+  bool granted_ = false;  // the MDS's last word: this client may cache
+  bool lapsed_ = false;   // and it has not said so for too long
+
   Statistics statistics_;
   Inodes inodes_;
   HeldLocks heldLocks_;

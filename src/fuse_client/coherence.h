@@ -1,10 +1,12 @@
 // Whether this client may rely on its caches and let the kernel rely on its own: only while it is
-// alone. Any thread.
+// alone, and no longer than a term after it last heard so. Any thread.
 #pragma once
 
 #include <atomic>
 #include <mutex>
 #include <shared_mutex>
+
+#include "fuse_client/boot_clock.h"
 
 namespace trainfs::client {
 
@@ -27,23 +29,32 @@ class Coherence {
     bool mayCache_;
   };
 
-  bool mayCache() const { return mayCache_.load(std::memory_order_acquire); }
+  // Looks at the clock each time: if this process stood still, nobody else may have noticed yet
+  // that the time is over.
+  bool mayCache() const {
+    return allowed_.load(std::memory_order_acquire) &&
+           BootClock::now() < trustedUntil_.load(std::memory_order_acquire);
+  }
 
+  void trustUntil(BootClock::time_point until) {
+    trustedUntil_.store(until, std::memory_order_release);
+  }
   void forbid() {
     std::unique_lock lock(mutex_);
-    mayCache_.store(false, std::memory_order_release);
+    allowed_.store(false, std::memory_order_release);
     version_.fetch_add(1);
   }
   // Allows it, unless it was forbidden again since `version` was read.
   void allow(uint64_t version) {
     std::unique_lock lock(mutex_);
-    if (version_.load() == version) mayCache_.store(true, std::memory_order_release);
+    if (version_.load() == version) allowed_.store(true, std::memory_order_release);
   }
   uint64_t version() const { return version_.load(); }
 
  private:
   std::shared_mutex mutex_;
-  std::atomic<bool> mayCache_{false};
+  std::atomic<bool> allowed_{false};
+  std::atomic<BootClock::time_point> trustedUntil_{BootClock::time_point::min()};
   std::atomic<uint64_t> version_{0};
 };
 

@@ -75,6 +75,9 @@ class FileIo {
   // the last handle goes, the MDS is told, which keeps an unlinked file until then.
   void noteUnlinked(const InodePtr& inode);
   void noteReplaced(InodeId inode);
+  // The session was evicted, and a new one was told Inodes::openFiles: what was written and not
+  // reported may not be what others see.
+  void loseUnreported();
 
  private:
   void readNow(const InodePtr& inode, uint64_t offset, std::span<std::byte> into, Pass pass,

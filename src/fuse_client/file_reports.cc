@@ -300,6 +300,23 @@ void FileIo::noteReplaced(InodeId id) {
   releaseInTurn(inode);
 }
 
+void FileIo::loseUnreported() {
+  size_t lost = 0;
+  for (auto& inode : inodes_.all()) {
+    std::lock_guard lock(inode->mutex);
+    inode->orphan = false;
+    auto& unreported = inode->unreported;
+    if (!unreported.any()) continue;
+    inode->losses.add();
+    unreported = {.changes = unreported.changes, .reported = unreported.changes};
+    ++lost;
+  }
+  if (lost != 0)
+    spdlog::error(
+        "{} files had unreported changes when the session ended: EIO at their next fsync or close",
+        lost);
+}
+
 // Tells the MDS that no handle is left, if it was told of one or keeps the unlinked file for this
 // client. Under exclusive access until it is answered, so that it cannot undo the next open.
 void FileIo::releaseIfClosed(const InodePtr& inode, Pass pass) {

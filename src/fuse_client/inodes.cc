@@ -212,24 +212,18 @@ Inodes::Left Inodes::dropHandle(const InodePtr& inode, bool writing) {
   return left;
 }
 
-std::vector<OpenFile> Inodes::openFiles() {
-  std::unordered_map<InodeId, InodePtr> inodes;
-  {
-    std::lock_guard lock(openMutex_);
-    inodes = open_;
-  }
-  {
-    std::lock_guard lock(unreportedMutex_);
-    inodes.insert(unreported_.begin(), unreported_.end());
-  }
+std::vector<OpenFile> Inodes::openFiles(MdsEvents::Told told) {
   std::vector<OpenFile> files;
-  files.reserve(inodes.size());
-  for (auto& [id, inode] : inodes) {
+  for (auto& inode : all()) {
     std::lock_guard lock(inode->mutex);
-    bool writing = inode->writers != 0 || (inode->toldWriting && inode->unreported.any());
-    if (S_ISDIR(inode->attributes.mode) || (inode->handles == 0 && !writing)) continue;
-    inode->toldOpen = true;
-    files.push_back({id, writing});
+    if (S_ISDIR(inode->attributes.mode)) continue;
+    // Also while a last report is to come, which says that nobody writes any more.
+    bool writing = inode->writers != 0 ||
+                   (inode->toldWriting && (inode->unreported.any() || inode->handles != 0));
+    bool open = writing || inode->handles != 0;
+    if (open) files.push_back({inode->id, writing});
+    inode->toldOpen = open || (told == MdsEvents::Told::kMore && inode->toldOpen);
+    if (told == MdsEvents::Told::kAll) inode->toldWriting = writing;
   }
   return files;
 }

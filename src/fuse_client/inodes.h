@@ -142,7 +142,7 @@ class Inodes {
 
   // What is open, or closed with the last report still on its way, to be told to the MDS: marked as
   // told.
-  std::vector<OpenFile> openFiles();
+  std::vector<OpenFile> openFiles(MdsEvents::Told told);
   // For unlink: everything open here; nullopt when that is more than `most`.
   std::optional<std::vector<InodeId>> openInodes(size_t most);
   std::vector<InodePtr> all();

@@ -19,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include "fuse_client/boot_clock.h"
 #include "fuse_client/statistics.h"
 #include "trainfs/changes.h"
 #include "trainfs/cluster_map.h"
@@ -114,8 +115,15 @@ class MdsEvents {
   // more.
   virtual void recalled(std::function<void()> done) = 0;
   virtual void mayCache() = 0;
-  // Every file that is open here, for recalls and resumption.
-  virtual std::vector<OpenFile> openFiles() = 0;
+  // The MDS has answered: until then it gives to nobody else what this client may cache. After each
+  // sessionOpened, and whenever the session was renewed.
+  virtual void trusted(BootClock::time_point until) = 0;
+  // That time has come without another answer.
+  virtual void lapsed() = 0;
+  // Every file that is open here. kMore: what the MDS knows besides stays; kAll: the list replaces
+  // what it knows.
+  enum class Told { kMore, kAll };
+  virtual std::vector<OpenFile> openFiles(Told told) = 0;
   // Every lock that was granted in this session, for a server that has lost them.
   virtual std::vector<FileLock> heldLocks() = 0;
 };

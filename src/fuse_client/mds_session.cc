@@ -5,6 +5,8 @@
 #include <netinet/tcp.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
 #include "fuse_client/mds_wire.h"
 
 namespace trainfs::client {
@@ -48,7 +50,7 @@ class MdsSession::Callback final : public rpc::ClientCallback::Server {
       inbox.post([fulfiller] { (*fulfiller)->fulfill(); });
     });
     co_await paf.promise;
-    auto opens = session_.events_.openFiles();
+    auto opens = session_.events_.openFiles(MdsEvents::Told::kMore);
     encodeOpens(opens, context.getResults().initOpens(opens.size()));
   }
   kj::Promise<void> mayCache(MayCacheContext) override {
@@ -151,10 +153,11 @@ kj::Promise<void> MdsSession::openSession(Connection& connection) {
     request.setResumeEpoch(epoch_);
     request.setResumption(++resumptions_);
     request.setReadOnly(options_.readOnly);
-    auto opens = events_.openFiles();
+    auto opens = events_.openFiles(MdsEvents::Told::kAll);
     encodeOpens(opens, request.initOpens(opens.size()));
     auto locks = events_.heldLocks();
     encodeLocks(locks, request.initLocks(locks.size()));
+    auto asked = BootClock::now();
     // The server may have to wait, up to a lease's term, for another client to give up its caches.
     auto response = co_await timer_.timeoutAfter(term_ * 2 + kConnectPatience, call.send());
     auto opened = response.getOpened();
@@ -167,13 +170,13 @@ kj::Promise<void> MdsSession::openSession(Connection& connection) {
     if (opened.getError() != 0)
       refuse(kj::str("it refuses the session: ", strerror(opened.getError()), " (",
                      opened.getMessage(), ")"));
-    adopt(connection, opened, fresh, lastWord->value_or(opened.getMayCache()));
+    adopt(connection, opened, fresh, lastWord->value_or(opened.getMayCache()), asked);
     co_return;
   }
 }
 
 void MdsSession::adopt(Connection& connection, rpc::SessionOpened::Reader opened, bool fresh,
-                       bool mayCache) {
+                       bool mayCache, BootClock::time_point asked) {
   auto map = decodeMap(opened.getMap());
   connection.session = opened.getSession();
   sessionId_ = opened.getId();
@@ -187,6 +190,7 @@ void MdsSession::adopt(Connection& connection, rpc::SessionOpened::Reader opened
   if (options_.statistics != nullptr) ++options_.statistics->mdsConnections;
   events_.mapChanged(std::move(map));
   events_.sessionOpened(SessionId{sessionId_}, epoch_, fresh, mayCache);
+  noteHeard(asked);
   if (onFirst_) {
     onFirst_(std::nullopt);
     onFirst_ = nullptr;
@@ -206,14 +210,27 @@ kj::Promise<void> MdsSession::renewUntilLost(Connection& connection) {
           .exclusiveJoin(connection.rpc.onDisconnect().then([]() -> kj::Promise<void> {
             return KJ_EXCEPTION(DISCONNECTED, "the connection ended");
           }));
+      auto asked = BootClock::now();
       auto renewed =
           co_await timer_.timeoutAfter(term_ / 2, connection.session->renewRequest().send());
       if (!renewed.getValid()) break;  // resuming will say what became of the session
+      noteHeard(asked);
     }
     if (!ended_) spdlog::warn("the MDS does not know the session any more");
   } catch (const kj::Exception& exception) {
     if (!ended_) spdlog::warn("lost the MDS: {}", words(exception));
   }
+}
+
+// The MDS's term began when it got what was sent then, or later. The last quarter is for what goes
+// on meanwhile: until the kernel has dropped what it caches, that is in use.
+void MdsSession::noteHeard(BootClock::time_point sent) {
+  auto until = sent + std::chrono::nanoseconds(term_ * 3 / 4 / kj::NANOSECONDS);
+  events_.trusted(until);
+  auto left = std::max<int64_t>((until - BootClock::now()).count(), 0) * kj::NANOSECONDS;
+  lapse_ = timer_.afterDelay(left)
+               .then([this] { events_.lapsed(); })
+               .eagerlyEvaluate([this](kj::Exception&& e) { taskFailed(kj::mv(e)); });
 }
 
 void MdsSession::check() {

@@ -48,8 +48,10 @@ class MdsSession final : private kj::TaskSet::ErrorHandler {
   kj::Promise<kj::Own<Connection>> findServer();
   kj::Promise<kj::Own<Connection>> connectTo(const HostPort& server);
   kj::Promise<void> openSession(Connection& connection);
-  void adopt(Connection& connection, rpc::SessionOpened::Reader opened, bool fresh, bool mayCache);
+  void adopt(Connection& connection, rpc::SessionOpened::Reader opened, bool fresh, bool mayCache,
+             BootClock::time_point asked);
   kj::Promise<void> renewUntilLost(Connection& connection);
+  void noteHeard(BootClock::time_point sent);
 
   kj::Promise<void> run(std::unique_ptr<MdsCall> call);
   kj::Promise<void> attempts(MdsCall& call);
@@ -74,8 +76,9 @@ class MdsSession final : private kj::TaskSet::ErrorHandler {
   uint64_t resumptions_ = 0;  // asked for
   uint64_t incarnation_ = 0;  // counts sessions, not connections
   kj::Duration term_ = 10 * kj::SECONDS;
-  size_t lingering_ = 0;                       // calls that have failed, and are sent all the same
-  uint32_t mutations_ = 0;                     // submitted, not answered
+  kj::Promise<void> lapse_ = nullptr;  // waits for the end of what the last answer is good for
+  uint32_t mutations_ = 0;             // submitted, not answered
+  size_t lingering_ = 0;               // calls that have failed, and are sent all the same
   kj::Own<kj::PromiseFulfiller<void>> quiet_;  // somebody waits for that
   bool ended_ = false;
   kj::TaskSet tasks_;

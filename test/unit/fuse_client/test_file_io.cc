@@ -10,6 +10,7 @@
 using namespace trainfs;
 using namespace trainfs::client;
 using namespace trainfs::client::test;
+using namespace std::chrono_literals;
 using Names = std::vector<std::string>;
 
 namespace {
@@ -34,6 +35,7 @@ struct Fixture {
   // Two stripes of 64 KiB.
   Fixture() {
     coherence.allow(coherence.version());
+    coherence.trustUntil(BootClock::time_point::max());
     layout.generation = 1;
     layout.components.push_back({.stripeBytes = kBlockBytes,
                                  .stripeCount = 2,
@@ -530,4 +532,29 @@ TEST_CASE("reports in passing do not add up while there is no MDS", "[client]") 
   CHECK(f.script.asked().empty());  // 999 that had waited would report this, too
   f.files.reportInPassing(f.inode);
   CHECK(f.script.asked() == Names{"report"});
+}
+
+TEST_CASE("a file that was closed at an eviction is released in the new session", "[client]") {
+  Fixture f;
+  f.openToWrite();
+  f.write(0, "abc");
+  f.files.close(f.inode, true);
+  REQUIRE(f.script.asked() == Names{"report"});
+  auto told = f.inodes.openFiles(MdsEvents::Told::kAll);
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].writing);
+  f.files.loseUnreported();
+  f.mds.executeError = EIO;  // it was sent in the old session
+  REQUIRE(f.script.answer("report"));
+  CHECK(f.script.answer("release"));
+  CHECK(f.script.asked() == Names{});
+  CHECK(f.inodes.openFiles(MdsEvents::Told::kAll).empty());
+}
+
+TEST_CASE("after the time that the MDS gave nothing is taken from caches", "[client]") {
+  Fixture f;
+  f.coherence.trustUntil(BootClock::now() - 1ns);  // as for a process that stood still
+  f.files.attributes(f.inode, [](auto) {});
+  CHECK(f.script.asked() == Names{"getattr"});
+  CHECK_FALSE(Coherence::Answering(f.coherence).mayCache());
 }

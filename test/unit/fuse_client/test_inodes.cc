@@ -100,13 +100,24 @@ TEST_CASE("an inode stays while the kernel, a handle or an unreported change hol
   }
   REQUIRE(inodes.find(kFile));
   // Closed, but a server that starts anew must hear that its last report is still to come.
-  auto opens = inodes.openFiles();
+  auto opens = inodes.openFiles(MdsEvents::Told::kMore);
   REQUIRE(opens.size() == 1);
   CHECK(opens[0].writing);
   REQUIRE(inodes.unreported().size() == 1);
   inodes.find(kFile)->unreported.reported = 1;
   CHECK(inodes.unreported().empty());
   CHECK(inodes.find(kFile) == nullptr);
+}
+
+TEST_CASE("a list that replaces what the MDS knew leaves out what it need not know", "[client]") {
+  Inodes inodes;
+  auto inode = inodes.obtain(kFile);
+  inode->toldOpen = inode->toldWriting = true;  // closed, and about to be released
+  CHECK(inodes.openFiles(MdsEvents::Told::kMore).empty());
+  CHECK(inode->toldOpen);
+  CHECK(inodes.openFiles(MdsEvents::Told::kAll).empty());
+  CHECK_FALSE(inode->toldOpen);
+  CHECK_FALSE(inode->toldWriting);  // or the next writer would not be told
 }
 
 TEST_CASE("too many open files are not listed for an unlink", "[client]") {

@@ -31,6 +31,7 @@ struct World {
   bool losesReplies = false;  // executes, then cuts the connection instead of answering
   bool forgetsSessions = false;
   bool refusesCalls = false;  // "cannot answer now"
+  bool silent = false;        // answers neither a new connection nor a renewal
   uint32_t refused = 0, executed = 0, resent = 0, sessions = 0, resumed = 0, ended = 0;
   std::vector<uint64_t> opensResumed, locksResumed;
   bool grants = false;          // false: locks wait
@@ -235,6 +236,7 @@ class FakeServer::SessionImpl final : public rpc::Session::Server {
   }
   kj::Promise<void> renew(RenewContext context) override {
     std::lock_guard lock(server_.world_.mutex);
+    if (server_.world_.silent) return kj::NEVER_DONE;
     context.getResults().setValid(!server_.world_.forgetsSessions);
     return kj::READY_NOW;
   }
@@ -252,6 +254,10 @@ class FakeServer::MdsImpl final : public rpc::Mds::Server {
   explicit MdsImpl(FakeServer& server) : server_(server) {}
 
   kj::Promise<void> hello(HelloContext context) override {
+    {
+      std::lock_guard lock(server_.world_.mutex);
+      if (server_.world_.silent) return kj::NEVER_DONE;
+    }
     auto results = context.getResults();
     results.setProtocolVersion(rpc::PROTOCOL_VERSION);
     results.setFsname("testfs");
@@ -310,9 +316,17 @@ class Events final : public MdsEvents {
     std::thread(done).detach();  // from any thread
   }
   void mayCache() override {}
-  std::vector<OpenFile> openFiles() override { return {{InodeId{77}, true}}; }
+  void trusted(BootClock::time_point until) override {
+    world_.change([&] { trustedUntil = until; });
+  }
+  void lapsed() override {
+    world_.change([&] { lapses.push_back(BootClock::now()); });
+  }
+  std::vector<OpenFile> openFiles(Told) override { return {{InodeId{77}, true}}; }
   std::vector<FileLock> heldLocks() override { return {{.inode = {78}, .owner = 5}}; }
   uint32_t freshSessions = 0, recalls = 0;
+  BootClock::time_point trustedUntil;
+  std::vector<BootClock::time_point> lapses;
 
  private:
   World& world_;
@@ -559,6 +573,25 @@ TEST_CASE("a recall is answered with the open files once nothing is cached", "[c
   f.connect();
   CHECK(f.server.recall() == std::vector<uint64_t>{77});
   CHECK(f.events.recalls == 1);
+}
+
+TEST_CASE("while no renewal is answered the trust in caches lapses; the next answer brings it back",
+          "[client]") {
+  Fixture f;
+  f.connect();
+  BootClock::time_point until;
+  f.world.change([&] { f.world.silent = true, until = f.events.trustedUntil; });
+  CHECK(until > BootClock::now());
+  CHECK(until < BootClock::now() + 2s);  // the term
+  REQUIRE(f.world.await([&] { return !f.events.lapses.empty(); }));
+  f.world.change([&] {
+    CHECK(f.events.lapses.front() > f.events.trustedUntil - 50ms);  // the loop's clock has steps
+    CHECK(f.events.lapses.front() < f.events.trustedUntil + 500ms);
+    until = f.events.trustedUntil;
+    f.world.silent = false;
+  });
+  REQUIRE(f.world.await([&] { return f.events.trustedUntil > until; }));
+  CHECK(f.events.trustedUntil > BootClock::now());
 }
 
 TEST_CASE("a server of another file system is named as the reason", "[client]") {
