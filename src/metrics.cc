@@ -71,16 +71,23 @@ void MetricsPage::gauge(const std::string& name, const std::string& help, const 
 
 void MetricsPage::histogram(const std::string& name, const std::string& help, const Labels& labels,
                             const LatencyHistogram& values) {
+  Buckets buckets;
+  for (size_t i = 0; i < buckets.size(); ++i) buckets[i] = values.bucket(i);
+  histogram(name, help, labels, buckets, values.sum());
+}
+
+void MetricsPage::histogram(const std::string& name, const std::string& help, const Labels& labels,
+                            const Buckets& buckets, std::chrono::nanoseconds sum) {
   using Seconds = std::chrono::duration<double>;
   auto metric = labelled(labels);
   auto& histogram = metric.histogram;
   for (size_t i = 0; i <= LatencyHistogram::kBounds; ++i) {
-    histogram.sample_count += values.bucket(i);
+    histogram.sample_count += buckets[i];
     double bound = i == LatencyHistogram::kBounds ? std::numeric_limits<double>::infinity()
                                                   : Seconds(LatencyHistogram::bound(i)).count();
     histogram.bucket.push_back({.cumulative_count = histogram.sample_count, .upper_bound = bound});
   }
-  histogram.sample_sum = Seconds(values.sum()).count();
+  histogram.sample_sum = Seconds(sum).count();
   families_->of(name, help, prometheus::MetricType::Histogram).push_back(std::move(metric));
 }
 
@@ -101,7 +108,7 @@ MetricsEndpoint::MetricsEndpoint(const std::string& at, std::function<void(Metri
     impl_.reset(new Impl{std::make_shared<Page>(std::move(collect)),
                          prometheus::Exposer(listenText(at), kThreads)});
   } catch (const std::exception& error) {
-    throw std::runtime_error("metrics-listen: cannot listen on " + at + ": " + error.what());
+    throw std::runtime_error("metrics: cannot listen on " + at + ": " + error.what());
   }
   impl_->exposer.RegisterCollectable(impl_->page);
 }

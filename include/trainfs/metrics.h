@@ -2,6 +2,9 @@
 // for. Threads of its own; whoever fills the page may not wait for anything.
 #pragma once
 
+#include <array>
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,6 +26,11 @@ class MetricsPage {
   void gauge(const std::string& name, const std::string& help, const Labels& labels, double value);
   void histogram(const std::string& name, const std::string& help, const Labels& labels,
                  const LatencyHistogram& values);
+  // Of other counters: how many there were up to each of LatencyHistogram's bounds that were longer
+  // than the one before; the last, longer than all.
+  using Buckets = std::array<uint64_t, LatencyHistogram::kBounds + 1>;
+  void histogram(const std::string& name, const std::string& help, const Labels& labels,
+                 const Buckets& buckets, std::chrono::nanoseconds sum);
 
  private:
   friend class MetricsEndpoint;

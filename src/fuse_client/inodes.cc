@@ -246,6 +246,21 @@ std::vector<InodePtr> Inodes::all() {
   return result;
 }
 
+Inodes::Figures Inodes::figures() {
+  Figures figures;
+  for (auto& shard : shards_) {
+    std::lock_guard lock(shard.mutex);
+    figures.known += shard.inodes.size();
+  }
+  {
+    std::lock_guard lock(openMutex_);
+    figures.open = open_.size();
+  }
+  std::lock_guard lock(unreportedMutex_);
+  figures.unreported = unreported_.size();
+  return figures;
+}
+
 void Inodes::noteUnreported(const InodePtr& inode) {
   std::lock_guard lock(unreportedMutex_);
   unreported_.emplace(inode->id, inode);

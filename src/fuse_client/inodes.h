@@ -146,6 +146,10 @@ class Inodes {
   // For unlink: everything open here; nullopt when that is more than `most`.
   std::optional<std::vector<InodeId>> openInodes(size_t most);
   std::vector<InodePtr> all();
+  struct Figures {
+    size_t known = 0, open = 0, unreported = 0;
+  };
+  Figures figures();
 
   // ---- inodes with unreported changes ----
   void noteUnreported(const InodePtr& inode);

@@ -13,6 +13,7 @@
 #include "fuse_client/client.h"
 #include "fuse_client/daemon.h"
 #include "fuse_client/kernel_mount.h"
+#include "fuse_client/metrics.h"
 #include "fuse_client/mount_control.h"
 #include "fuse_client/mount_options.h"
 #include "fuse_client/remount.h"
@@ -104,8 +105,13 @@ int serve(const MountOptions& options, Daemon& daemon) {
   MountControl control(options);
   client.setControl(&control);
 
+  std::unique_ptr<MetricsEndpoint> metrics;
   std::unique_ptr<KernelMount> mount;
   try {
+    metrics = serveMetrics(options.metricsListen, [&](MetricsPage& page) {
+      fillMetrics(page, options.mountPoint, client.statistics(), client.inodes().figures(),
+                  client.coherence().mayCache());
+    });
     mount = std::make_unique<KernelMount>(client, options, [ended] {
       uint64_t one = 1;
       (void)!write(ended, &one, sizeof one);
@@ -129,6 +135,7 @@ int serve(const MountOptions& options, Daemon& daemon) {
       spdlog::warn("{} is still in use; its users lose it now", options.mountPoint);
   }
   mount->stop();
+  metrics.reset();
   bool finished = client.finish(kFinishPatience);
   spdlog::info("{} unmounted", options.mountPoint);
   std::fflush(nullptr);

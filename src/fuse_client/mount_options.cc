@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "trainfs/logging.h"
+#include "trainfs/metrics.h"
 
 namespace trainfs::client {
 
@@ -106,6 +107,11 @@ std::optional<std::string> parseOwn(std::string_view name, std::string_view valu
   if (name == "soft_timeout") return parseSeconds(name, value, options.softTimeout);
   if (name == "connect_timeout") return parseSeconds(name, value, options.connectTimeout);
   if (name == "log_file") return options.logFile = value, "";
+  if (name == "metrics_listen") {
+    options.metricsListen = value;
+    bool right = !value.empty() && checkMetricsAddress(options.metricsListen).empty();
+    return right ? "" : "option metrics_listen takes HOST:PORT, not '" + std::string(value) + "'";
+  }
   if (name == "log_level") {
     if (!isLogLevel(std::string(value)))
       return "option log_level does not know '" + std::string(value) + "'";
@@ -204,6 +210,7 @@ std::string optionList(const MountOptions& options) {
     all.emplace_back("io_uring_q_depth", number(options.uringQueueDepth));
   if (options.threads != 0) all.emplace_back("threads", number(options.threads));
   if (!options.logFile.empty()) all.emplace_back("log_file", options.logFile);
+  if (!options.metricsListen.empty()) all.emplace_back("metrics_listen", options.metricsListen);
   std::string list;
   for (auto& [name, value] : all)
     list += (list.empty() ? "" : ",") + name + (value.empty() ? "" : "=" + value);
@@ -224,7 +231,8 @@ std::string checkRemount(const MountOptions& present, const MountOptions& wanted
       {"threads", present.threads == wanted.threads},
       {"data_workers", present.dataWorkers == wanted.dataWorkers},
       {"lanes", present.lanes == wanted.lanes},
-      {"log_file", present.logFile == wanted.logFile}};
+      {"log_file", present.logFile == wanted.logFile},
+      {"metrics_listen", present.metricsListen == wanted.metricsListen}};
   for (auto& [name, equal] : same)
     if (!equal) return fixed("option " + std::string(name));
   for (auto& option : wanted.kernelOptions)

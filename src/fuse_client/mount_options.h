@@ -28,6 +28,7 @@ struct MountOptions {
   bool remount = false, sloppy = false;  // for remount():
   std::vector<std::string> lists;        // as after each -o
   std::string logFile, logLevel = "info";
+  std::string metricsListen;  // HOST:PORT for Prometheus; empty: nowhere
 
   bool readOnly = false;
   bool allowOther = true;

@@ -141,3 +141,20 @@ TEST_CASE("flags of a mount come from its line, and options change them one by o
   CHECK(withOptions(mountFlags(line), options) == (MS_NOATIME | MS_NOEXEC));
   CHECK_FALSE(parseMountLine("36 25 0:45 / /mnt", line));
 }
+
+TEST_CASE("an endpoint for Prometheus has a host and a port, and stays what it is in a remount",
+          "[client]") {
+  MountOptions options, wanted;
+  REQUIRE(parseOptionList("metrics_listen=[::1]:9100", false, options) == "");
+  CHECK(options.metricsListen == "[::1]:9100");
+  REQUIRE(parseOptionList(optionList(options), false, wanted) == "");
+  CHECK(checkRemount(options, wanted).empty());
+  for (std::string value : {"", "host", "9100", "host:", "host:x", ":9100"}) {
+    INFO(value);
+    MountOptions other;
+    CHECK(parseOptionList("metrics_listen=" + value, false, other).find("metrics_listen") !=
+          std::string::npos);
+  }
+  wanted.metricsListen = "localhost:1";
+  CHECK(checkRemount(options, wanted).find("metrics_listen") != std::string::npos);
+}
