@@ -96,8 +96,9 @@ void Leftovers::run(const std::stop_token& stop) {
   uint64_t cleaned = 0, failures = 0;
   failures += forEach(stop, [&](const ObjectId& object) {
     auto begun = Clock::now();
-    ++(clean(stop, object) ? cleaned : failures);
-    if (ost_.leftovers > 0) --ost_.leftovers;  // new ones were not counted
+    bool isClean = clean(stop, object);
+    ++(isClean ? cleaned : failures);
+    if (isClean && ost_.leftovers > 0) --ost_.leftovers;  // new ones were not counted
     rest(stop, std::min<Clock::duration>(Clock::now() - begun, kRestMax));
   });
   if (stop.stop_requested()) return;
