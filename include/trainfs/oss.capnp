@@ -46,9 +46,12 @@ interface OssControl {
 }
 
 struct ObjectStat {
+  # error: errno; the object is known or may be there, but cannot be looked at (its file is gone, its record is damaged).
+  # The rest is not known then. What may pass (EMFILE) is an exception of the whole call.
   exists @0 :Bool;
   sizeBytes @1 :UInt64;
   usedBytes @2 :UInt64;
   mtimeSeconds @3 :Int64;
   mtimeNanoseconds @4 :UInt32;
+  error @5 :UInt16;
 }

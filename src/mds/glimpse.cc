@@ -33,10 +33,15 @@ kj::Promise<FileTruth> Glimpse::ask(InodeId inode, Layout layout, kj::TimePoint 
   std::vector<striping::ObjectSize> sizes;
   for (auto& answer : co_await kj::joinPromisesFailFast(answers.finish())) {
     for (auto& found : answer) {
-      if (!found.exists) continue;
+      if (!found.exists && found.error == 0) continue;
       auto [component, stripe] = std::pair(found.object.component, found.object.stripe);
-      sizes.push_back({component, stripe, found.sizeBytes});
+      // One that cannot be looked at has been there: to read it must be an error, never zeros.
       truth.exists.emplace_back(component, stripe);
+      if (found.error != 0) {
+        truth.error = found.error;
+        continue;
+      }
+      sizes.push_back({component, stripe, found.sizeBytes});
       truth.usedBytes += found.usedBytes;
       if (found.mtime > truth.mtime) truth.mtime = found.mtime;
     }
@@ -79,6 +84,7 @@ kj::Promise<std::vector<Glimpse::Found>> Glimpse::stat(rpc::OssControl::Client c
     for (size_t i = 0; i < count; ++i) {
       auto stat = response.getResults()[i];
       found.push_back({objects[begin + i],
+                       stat.getError(),
                        stat.getExists(),
                        stat.getSizeBytes(),
                        stat.getUsedBytes(),

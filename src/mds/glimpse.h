@@ -16,6 +16,7 @@ inline constexpr size_t kStatObjectsMax = 1024;
 
 // What the objects of a file say.
 struct FileTruth {
+  int error = 0;  // errno: an object cannot be looked at; the rest is what the others say
   uint64_t sizeBytes = 0;
   uint64_t usedBytes = 0;
   Time mtime;  // of the object written last; {0,0} without objects
@@ -38,6 +39,7 @@ class Glimpse {
  private:
   struct Found {
     ObjectId object;
+    int error = 0;
     bool exists = false;
     uint64_t sizeBytes = 0, usedBytes = 0;
     Time mtime;

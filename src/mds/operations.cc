@@ -55,7 +55,7 @@ kj::Promise<ChangeReply> Operations::execute(std::shared_ptr<Session> session,
     if (auto node = loadNode(*view, outcome.inode)) reply.node = *std::move(node);
     others = reply.node && writtenByOthers(*view, *session, *reply.node);
   }
-  if (others) co_await settle(*reply.node);
+  if (others) (void)co_await settle(*reply.node);
   co_return reply;
 }
 
@@ -190,7 +190,8 @@ kj::Promise<Result<Node>> Operations::lookup(std::shared_ptr<Session> session, I
   auto node = mds::lookup(*view, parent, name);
   bool others = node && writtenByOthers(*view, *session, *node);
   view = nullptr;
-  if (others) co_await settle(*node);
+  // What is damaged can be looked up all the same, and so be removed.
+  if (others) (void)co_await settle(*node);
   co_return node;
 }
 
@@ -199,7 +200,9 @@ kj::Promise<Result<Node>> Operations::getattr(std::shared_ptr<Session> session, 
   auto node = loadNode(*view, inode);
   bool others = node && writtenByOthers(*view, *session, *node);
   view = nullptr;
-  if (others) co_await settle(*node);
+  if (others) {
+    if (auto settled = co_await settle(*node); !settled) co_return settled.error();
+  }
   co_return node;
 }
 
@@ -214,7 +217,7 @@ kj::Promise<Result<DirPage>> Operations::readdir(std::shared_ptr<Session> sessio
   view = nullptr;
   for (size_t begin = 0; begin < unsettled.size(); begin += kGlimpsesAtOnce) {
     size_t count = std::min(kGlimpsesAtOnce, unsettled.size() - begin);
-    auto glimpses = kj::heapArrayBuilder<kj::Promise<void>>(count);
+    auto glimpses = kj::heapArrayBuilder<kj::Promise<Status>>(count);
     for (size_t i = 0; i < count; ++i) glimpses.add(settle(*unsettled[begin + i]));
     co_await kj::joinPromisesFailFast(glimpses.finish());
   }
@@ -245,9 +248,12 @@ bool Operations::writtenByOthers(const View& view, const Session& session, const
                      [&](SessionId writer) { return writer != session.id; });
 }
 
-kj::Promise<void> Operations::settle(Node& node) {
+kj::Promise<Status> Operations::settle(Node& node) {
   auto& glimpse = parts_.glimpse;
-  mergeTruth(node, co_await glimpse.ask(node.attributes.inode, node.layout, glimpse.patience()));
+  auto truth = co_await glimpse.ask(node.attributes.inode, node.layout, glimpse.patience());
+  mergeTruth(node, truth);
+  if (truth.error != 0) co_return Errno(EIO);
+  co_return Done{};
 }
 
 // ---- open files ----

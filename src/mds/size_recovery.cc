@@ -60,6 +60,9 @@ kj::Promise<bool> SizeRecovery::recover(InodeId inode) {
                    e.getDescription().cStr());
       co_return false;
     }
+    if (truth.error != 0)
+      spdlog::error("inode {:#x}: part of it cannot be looked at: its size is what the rest says",
+                    inode.value);
     ReportOp report{.inode = inode, .sizeBytes = truth.sizeBytes, .usedBytes = truth.usedBytes};
     if (truth.mtime > node->attributes.ctime) report.mtime = truth.mtime;
     report.exists = truth.exists;

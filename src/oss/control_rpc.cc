@@ -62,6 +62,19 @@ Task<Found> statOn(DataWorker& worker, uint32_t ost, Wanted wanted) {
   co_return found;
 }
 
+// Of this server's state, not of the object's.
+bool mayPass(Errno error) {
+  switch (error.code()) {
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case EAGAIN:
+      return true;
+    default:
+      return false;
+  }
+}
+
 class OssControlServer final : public rpc::OssControl::Server {
  public:
   OssControlServer(uint32_t ost, SessionTable& sessions, Workers workers)
@@ -95,9 +108,13 @@ class OssControlServer final : public rpc::OssControl::Server {
     auto results = context.getResults().initResults(objects.size());
     for (auto& part : parts) {
       for (auto& [place, figures] : part) {
-        KJ_REQUIRE(figures.ok(), "an object cannot be looked at",
-                   objectIdHex(objects[place]).c_str());
         auto out = results[place];
+        if (!figures) {
+          KJ_REQUIRE(!mayPass(figures.error()), "an object cannot be looked at now",
+                     objectIdHex(objects[place]).c_str(), strerror(figures.error().code()));
+          out.setError(figures.error().code());
+          continue;
+        }
         out.setExists(figures->exists);
         out.setSizeBytes(figures->sizeBytes);
         out.setUsedBytes(figures->usedBytes);

@@ -64,7 +64,9 @@ kj::Promise<void> FakeOst::stat(StatContext context) {
   auto objects = context.getParams().getObjects();
   auto results = context.getResults().initResults(objects.size());
   for (uint32_t i = 0; i < objects.size(); ++i) {
-    auto found = notes_->objects.find(hexOf(objects[i]));
+    auto name = hexOf(objects[i]);
+    if (notes_->damaged.contains(name)) results[i].setError(EIO);
+    auto found = notes_->objects.find(name);
     if (found == notes_->objects.end()) continue;
     results[i].setExists(true);
     results[i].setSizeBytes(found->second);

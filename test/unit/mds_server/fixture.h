@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,7 @@ class FakeOst final : public rpc::OssControl::Server {
     std::map<std::string, uint64_t> objects;  // hex id -> size
     std::vector<std::string> destroyed;       // hex ids
     std::vector<uint64_t> fenced;             // sessions
+    std::set<std::string> damaged;            // hex ids that cannot be looked at
     int stats = 0;                            // calls
     bool answersFences = true;                // false: hold them back
     std::vector<kj::Own<kj::PromiseFulfiller<void>>> held;

@@ -157,6 +157,36 @@ TEST_CASE("the size that an evicted writer left is taken over, also if the OST c
   CHECK(writersOf(*fixture.store.snapshot(), file).empty());
 }
 
+TEST_CASE(
+    "an object that cannot be looked at is EIO for its file, and its size is not asked for ever") {
+  Fixture fixture;
+  OstClient ost(fixture, 0);
+  REQUIRE(ost.registerOst() == 0);
+  Client a(fixture, "a"), b(fixture, "b");
+  a.open();
+  b.open();
+  auto sound = a.create("sound", true), file = a.create("f", true);
+  REQUIRE(a.report(file, 1000, true) == 0);
+  ost.notes->objects[objectsOf(fixture, sound).front()] = 777;
+  ost.notes->damaged.insert(objectsOf(fixture, file).front());
+  CHECK(b.getattr(file).getError() == EIO);
+  CHECK(b.lookup("f").getError() == 0);
+  CHECK(b.list() == std::vector<std::string>{"f", "sound"});
+  CHECK(b.getattr(sound).getNode().getAttributes().getSizeBytes() == 777);
+
+  a.disconnect();  // evicted when its time is over
+  fixture.until([&] {
+    fixture.advance(1 * kj::SECONDS);
+    b.renew();
+    ost.renew();
+    return writersOf(*fixture.store.snapshot(), file).empty();
+  });
+  auto node = loadNode(*fixture.store.snapshot(), file);
+  CHECK(node->attributes.sizeBytes == 1000);
+  CHECK(node->layout.components[0].exists[0]);  // EIO, not zeros
+  CHECK(b.getattr(file).getError() == 0);
+}
+
 TEST_CASE("objects of an OST that is away are destroyed when it is back") {
   Fixture fixture;
   OstClient ost(fixture, 0);
