@@ -29,6 +29,9 @@ enum SetAttrMask : uint32_t {
   kSetFlags = 256,
   kKillPrivileges = 512,  // with size: clear set-user-ID and, on group-executables, set-group-ID
 };
+// What Attributes::settings counts.
+inline constexpr uint32_t kSetSizeOrMtime = kSetSize | kSetMtime | kSetMtimeNow;
+
 struct SetAttrOp {
   InodeId inode;
   uint32_t mask = 0;
@@ -57,6 +60,8 @@ struct ReportOp {
   std::vector<std::pair<uint8_t, uint32_t>> exists;  // (component, stripe)
   bool stillWriting = false;
   bool killPrivileges = false;
+  uint64_t settings = 0;   // Attributes::settings that size and mtime were made under
+  bool overtaken = false;  // some of it was written under an older count
 };
 
 }  // namespace trainfs

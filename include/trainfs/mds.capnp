@@ -186,6 +186,7 @@ struct Attributes {
   mtime @10 :Time;
   ctime @11 :Time;
   btime @12 :Time;
+  settings @13 :UInt64;    # how often size or mtime were set, by truncate or utimes; reports do not count
 }
 
 struct Node {
@@ -295,6 +296,10 @@ struct Report {
   exists @4 :List(StripeExists);
   stillWriting @5 :Bool;     # false: this client has no writing handle any more
   killPrivileges @6 :Bool;   # data was written by somebody without CAP_FSETID: clear set-user-ID, set-group-ID
+  settings @7 :UInt64;       # Attributes.settings as this client knew it when it sent the writes
+  overtaken @8 :Bool;        # some were sent under an older count
+  # The size counts only under the present count. Else the file is cut or grown since, and what was written after that, by
+  # a client that had not heard of it, only the objects know: the OSTs are asked. An older mtime must be later than ctime.
 }
 
 struct StripeExists {

@@ -126,6 +126,9 @@ struct Attributes {
   uint64_t device = 0;     // st_rdev, for device nodes
   uint32_t flags = 0;      // FS_*_FL, <linux/fs.h>
   Time atime, mtime, ctime, btime;
+  // How often size or mtime were set (truncate, utimes; not what writers report): tells whether what was
+  // written was sent before or after that.
+  uint64_t settings = 0;
   friend bool operator==(const Attributes&, const Attributes&) = default;
 };
 

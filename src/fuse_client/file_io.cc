@@ -12,6 +12,10 @@ namespace trainfs::client {
 
 namespace {
 
+// Each is needed only if others have set the size meanwhile; who sets it all the time is not waited
+// for.
+constexpr uint32_t kReportsPerQuestion = 3;
+
 Time realtime() {
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
@@ -35,18 +39,40 @@ bool exists(const Layout& layout, const ObjectId& object) {
 }  // namespace
 
 void FileIo::attributes(InodePtr inode, Answer<Inodes::Taken> answer) {
-  if (coherence_.mayCache()) {
+  askAttributes(inode, kReportsPerQuestion, std::move(answer));
+}
+
+// What others have overtaken is reported first: with that the MDS knows that it has to ask the
+// objects.
+void FileIo::askAttributes(const InodePtr& inode, uint32_t reportsLeft,
+                           Answer<Inodes::Taken> answer) {
+  bool overtaken;
+  {
     std::unique_lock lock(inode->mutex);
-    if (inode->known) {
+    overtaken = reportsLeft != 0 && inode->overtaken();
+    if (!overtaken && inode->known && coherence_.mayCache()) {
       Inodes::Taken taken{inode->present(), true};
       lock.unlock();
       return answer(taken);
     }
   }
+  if (overtaken) {
+    return report(inode, [=, this, answer = std::move(answer)](Status reported) {
+      if (!reported) return answer(reported.error());
+      askAttributes(inode, reportsLeft - 1, answer);
+    });
+  }
   auto askedAt = inodes_.now();
-  mds_.getattr(inode->id, [this, inode, askedAt, answer = std::move(answer)](Result<Node> node) {
+  mds_.getattr(inode->id, [=, this, answer = std::move(answer)](Result<Node> node) {
     if (!node) return answer(node.error());
-    answer(inodes_.take(*inode, *node, askedAt));
+    auto taken = inodes_.take(*inode, *node, askedAt);
+    bool again;
+    {
+      std::lock_guard lock(inode->mutex);
+      again = reportsLeft != 0 && inode->overtaken();
+    }
+    if (again) return askAttributes(inode, reportsLeft, answer);
+    answer(taken);
   });
 }
 
@@ -126,9 +152,11 @@ void FileIo::writeNow(const InodePtr& inode, uint64_t offset, std::span<const st
                       bool killPrivileges, Pass pass, Answer<size_t> answer,
                       const TransferPtr& transfer) {
   std::shared_ptr<const Layout> layout;
+  uint64_t settings;
   {
     std::lock_guard lock(inode->mutex);
     layout = inode->layout;
+    settings = inode->attributes.settings;
   }
   if (!layout) return answer(Errno(EIO));
   auto plan = striping::split(inode->id, *layout, {offset, data.size()});
@@ -161,7 +189,7 @@ void FileIo::writeNow(const InodePtr& inode, uint64_t offset, std::span<const st
       inode->pastUnknown = true;
       return answer(verifiers.error());
     }
-    wrote(inode, pieces, *verifiers, offset, end);
+    wrote(inode, pieces, *verifiers, settings, offset, end);
     bool privileged;
     {
       std::lock_guard lock(inode->mutex);
@@ -188,16 +216,14 @@ void FileIo::noteUnsynced(Inode& inode, const ObjectRef& object, uint64_t verifi
 }
 
 void FileIo::wrote(const InodePtr& inode, const std::vector<WritePiece>& pieces,
-                   const Verifiers& verifiers, uint64_t offset, uint64_t end) {
+                   const Verifiers& verifiers, uint64_t settings, uint64_t offset, uint64_t end) {
   bool first;
   {
     std::lock_guard lock(inode->mutex);
     auto& unreported = inode->unreported;
     first = !unreported.any();
     if (offset > inode->present().sizeBytes) inode->grownInOrder = false;
-    unreported.endBytes = std::max(unreported.endBytes, end);
-    unreported.mtime = realtime();
-    ++unreported.changes;
+    unreported.add(settings, end, realtime());
     inode->changedAt = inodes_.tick();
     std::shared_ptr<Layout> extended;
     for (size_t i = 0; i < pieces.size(); ++i) {
@@ -221,9 +247,7 @@ void FileIo::grow(const InodePtr& inode, uint64_t sizeBytes) {
     std::lock_guard lock(inode->mutex);
     if (sizeBytes <= inode->present().sizeBytes) return;
     inode->grownInOrder = false;
-    inode->unreported.endBytes = sizeBytes;
-    inode->unreported.mtime = realtime();
-    ++inode->unreported.changes;
+    inode->unreported.add(inode->attributes.settings, sizeBytes, realtime());
     inode->changedAt = inodes_.tick();
   }
   inodes_.noteUnreported(inode);
@@ -233,36 +257,33 @@ void FileIo::grow(const InodePtr& inode, uint64_t sizeBytes) {
 
 void FileIo::setAttributes(InodePtr inode, Identity identity, SetAttrOp op,
                            Answer<Inodes::Taken> answer) {
-  if ((op.mask & (kSetSize | kSetMtime | kSetMtimeNow)) == 0)
+  if ((op.mask & kSetSizeOrMtime) == 0)
     return setAttributesNow(inode, std::move(identity), op, std::move(answer));
-  // Alone on the inode: no write across a new size, and no report under way, whose older mtime
-  // could overtake this.
-  inode->access->exclusive([=, this, answer = std::move(answer)](Pass pass) mutable {
-    inode->syncs->exclusive([=, this, answer = std::move(answer)](Pass syncPass) mutable {
-      auto finish = [answer = std::move(answer), pass = std::move(pass),
-                     syncPass = std::move(syncPass)](Result<Inodes::Taken> taken) {
-        answer(std::move(taken));
-      };
-      if ((op.mask & kSetSize) == 0)
-        return setAttributesNow(inode, std::move(identity), op, std::move(finish));
-      truncateThenSet(inode, std::move(identity), op, std::move(finish));
-    });
+  // Alone on the inode: no write across a new size, and no report under way.
+  inode->access->exclusive([=, this, answer = std::move(answer)](Pass pass) {
+    auto set = [=, this](Result<Inodes::Taken> taken) {
+      if (!taken) return answer(taken.error());
+      inode->syncs->exclusive([=, this](Pass syncPass) {
+        auto finish = [answer, pass, syncPass](Result<Inodes::Taken> set) { answer(set); };
+        if (op.mask & kSetSize) return truncateThenSet(inode, identity, op, finish);
+        setAttributesNow(inode, identity, op, finish);
+      });
+    };
+    if (op.mask & kSetSize) return attributes(inode, set);
+    set(Inodes::Taken{});
   });
 }
 
-void FileIo::truncateThenSet(const InodePtr& inode, Identity identity, SetAttrOp op,
+void FileIo::truncateThenSet(const InodePtr& inode, const Identity& identity, const SetAttrOp& op,
                              Answer<Inodes::Taken> answer) {
-  attributes(inode, [=, this](Result<Inodes::Taken> taken) {
-    if (!taken) return answer(taken.error());
-    auto cuts = truncations(*inode, op.sizeBytes);
-    if (cuts.empty()) return setAttributesNow(inode, identity, op, answer);
-    std::vector<ObjectRef> objects;
-    for (auto& cut : cuts) objects.push_back(cut.object);
-    data_.truncate(std::move(cuts), [=, this](Result<Verifiers> verifiers) {
-      noteChanged(inode, objects, verifiers);
-      if (!verifiers) return answer(verifiers.error());
-      setAttributesNow(inode, identity, op, answer);
-    });
+  auto cuts = truncations(*inode, op.sizeBytes);
+  if (cuts.empty()) return setAttributesNow(inode, identity, op, std::move(answer));
+  std::vector<ObjectRef> objects;
+  for (auto& cut : cuts) objects.push_back(cut.object);
+  data_.truncate(std::move(cuts), [=, this](Result<Verifiers> verifiers) {
+    noteChanged(inode, objects, verifiers);
+    if (!verifiers) return answer(verifiers.error());
+    setAttributesNow(inode, identity, op, answer);
   });
 }
 
@@ -275,37 +296,20 @@ void FileIo::noteChanged(const InodePtr& inode, const std::vector<ObjectRef>& ob
     noteUnsynced(*inode, objects[i], (*verifiers)[i]);
 }
 
-void FileIo::setAttributesNow(const InodePtr& inode, Identity identity, SetAttrOp op,
+void FileIo::setAttributesNow(const InodePtr& inode, const Identity& identity, const SetAttrOp& op,
                               Answer<Inodes::Taken> answer) {
-  Time unreportedMtime{};
-  uint64_t unreportedEnd = 0;
-  if (op.mask & (kSetSize | kSetMtime | kSetMtimeNow)) {
-    // Taken back before it is asked for: a report that a recall sends meanwhile must not carry it,
-    // or it would bring the old size or time back.
-    std::lock_guard lock(inode->mutex);
-    unreportedMtime = std::exchange(inode->unreported.mtime, Time{});
-    unreportedEnd = inode->unreported.endBytes;
-    if (op.mask & kSetSize) inode->unreported.endBytes = std::min(unreportedEnd, op.sizeBytes);
-  }
-  mds_.execute(std::move(identity), op,
-               [=, this, answer = std::move(answer)](Result<Outcome> outcome) {
-                 if (!outcome) {
-                   std::unique_lock lock(inode->mutex);
-                   if (inode->unreported.mtime == Time{}) inode->unreported.mtime = unreportedMtime;
-                   inode->unreported.endBytes = std::max(inode->unreported.endBytes, unreportedEnd);
-                   lock.unlock();
-                   return answer(outcome.error());
-                 }
-                 if (!outcome->node) return answer(Errno(ESTALE));
-                 {
-                   std::lock_guard lock(inode->mutex);
-                   // From here on the MDS's word counts; what it was not told yet is only which
-                   // objects exist.
-                   if (op.mask & kSetSize) inode->unreported.endBytes = 0;
-                   if (op.mask & kSetSize) inode->strayBytes = false;
-                 }
-                 answer(inodes_.takeChange(*inode, *outcome->node));
-               });
+  mds_.execute(identity, op, [=, this, answer = std::move(answer)](Result<Outcome> outcome) {
+    if (!outcome) return answer(outcome.error());
+    if (!outcome->node) return answer(Errno(ESTALE));
+    if (op.mask & kSetSizeOrMtime) {
+      // From here on the MDS's word counts; what it was not told yet is only which objects exist.
+      std::lock_guard lock(inode->mutex);
+      bool size = op.mask & kSetSize;
+      inode->unreported.noteSet(size, outcome->node->attributes.settings);
+      if (size) inode->strayBytes = false;
+    }
+    answer(inodes_.takeChange(*inode, *outcome->node));
+  });
 }
 
 // What is to be cut before the file may have that size: objects that reach beyond it. Growing cuts
@@ -356,8 +360,7 @@ void FileIo::punchNow(const InodePtr& inode, FileRange range, bool extend, Answe
     if (!verifiers) return answer(verifiers.error());
     {
       std::lock_guard lock(inode->mutex);
-      inode->unreported.mtime = realtime();
-      ++inode->unreported.changes;
+      inode->unreported.add(inode->attributes.settings, 0, realtime());
       inode->changedAt = inodes_.tick();
     }
     inodes_.noteUnreported(inode);

@@ -80,21 +80,23 @@ class FileIo {
   void loseUnreported();
 
  private:
+  void askAttributes(const InodePtr& inode, uint32_t reportsLeft, Answer<Inodes::Taken> answer);
   void readNow(const InodePtr& inode, uint64_t offset, std::span<std::byte> into, Pass pass,
                Answer<size_t> answer, const TransferPtr& transfer);
   void writeNow(const InodePtr& inode, uint64_t offset, std::span<const std::byte> data,
                 bool killPrivileges, Pass pass, Answer<size_t> answer, const TransferPtr& transfer);
+  // `settings`: as it was known when they were sent.
   void wrote(const InodePtr& inode, const std::vector<WritePiece>& pieces,
-             const Verifiers& verifiers, uint64_t offset, uint64_t end);
+             const Verifiers& verifiers, uint64_t settings, uint64_t offset, uint64_t end);
   static void noteUnsynced(Inode& inode, const ObjectRef& object, uint64_t verifier);
   static void noteChanged(const InodePtr& inode, const std::vector<ObjectRef>& objects,
                           const Result<Verifiers>& verifiers);
   static UnsyncedObjects takeUnsynced(Inode& inode);
   void noteSynced(Inode& inode, const UnsyncedObjects& objects, const Result<Verifiers>& verifiers);
   void reportSynced(const InodePtr& inode, Losses::Mark mark, Status synced, Answer<Done> answer);
-  void setAttributesNow(const InodePtr& inode, Identity identity, SetAttrOp op,
+  void setAttributesNow(const InodePtr& inode, const Identity& identity, const SetAttrOp& op,
                         Answer<Inodes::Taken> answer);
-  void truncateThenSet(const InodePtr& inode, Identity identity, SetAttrOp op,
+  void truncateThenSet(const InodePtr& inode, const Identity& identity, const SetAttrOp& op,
                        Answer<Inodes::Taken> answer);
   std::vector<ObjectTruncate> truncations(Inode& inode, uint64_t sizeBytes);
   void punchNow(const InodePtr& inode, FileRange range, bool extend, Answer<Done> answer);

@@ -29,6 +29,9 @@ void FileIo::sendReport(const InodePtr& inode, bool stillWriting, uint64_t usedB
     op.mtime = unreported.mtime;
     op.exists = unreported.exists;
     op.killPrivileges = unreported.killPrivileges;
+    bool written = unreported.endBytes != 0 || unreported.mtime != Time{};
+    op.settings = written ? unreported.settings : inode->attributes.settings;
+    op.overtaken = unreported.overtaken();
     upTo = unreported.changes;
   }
   mds_.execute(
@@ -45,8 +48,7 @@ void FileIo::sendReport(const InodePtr& inode, bool stillWriting, uint64_t usedB
           // told the size.
           unknown = gone && inode->writers != 0;
           if (unknown) inode->losses.add();
-          auto& unreported = inode->unreported;
-          if (unreported.changes == upTo) unreported = {.changes = upTo, .reported = upTo};
+          inode->unreported.noteReported(upTo);
           // Not before: a server that starts anew is told of every writer whose last word it may
           // not have.
           if (!stillWriting) inode->toldWriting = false;

@@ -30,10 +30,43 @@ bool anyExists(const Layout& layout) {
 
 }  // namespace
 
-Attributes Inode::present() const {
-  auto result = attributes;
-  result.sizeBytes = std::max(result.sizeBytes, unreported.endBytes);
-  if (unreported.mtime != Time{}) result.mtime = result.ctime = unreported.mtime;
+void Unreported::add(uint64_t sentUnder, uint64_t end, Time now) {
+  ++changes;
+  if (sentUnder < settings) {
+    if (end != 0) overtakenUpTo = changes;
+    return;
+  }
+  if (sentUnder > settings) {
+    if (endBytes != 0) overtakenUpTo = changes - 1;
+    endBytes = 0;
+    settings = sentUnder;
+  }
+  endBytes = std::max(endBytes, end);
+  mtime = now;
+}
+
+void Unreported::noteReported(uint64_t upTo) {
+  reported = std::max(reported, upTo);
+  if (!any()) *this = {.changes = changes, .reported = reported};
+}
+
+void Unreported::noteSet(bool size, uint64_t now) {
+  if (size) endBytes = 0;
+  mtime = {};
+  // Otherwise others have set it in between.
+  if (endBytes == 0 || settings + 1 == now) settings = now;
+}
+
+bool Inode::overtaken() const {
+  return unreported.overtaken() ||
+         (unreported.endBytes != 0 && unreported.settings < attributes.settings);
+}
+
+Attributes Inode::withUnreported(Attributes result) const {
+  bool current = unreported.settings >= result.settings;
+  if (current) result.sizeBytes = std::max(result.sizeBytes, unreported.endBytes);
+  if (unreported.mtime != Time{} && (current || unreported.mtime > result.ctime))
+    result.mtime = result.ctime = unreported.mtime;
   // Not measured yet: as if there were no holes. Without blocks a file counts as one hole for some
   // archivers.
   if (result.usedBytes == 0 && layout && anyExists(*layout))
@@ -72,9 +105,7 @@ Inodes::Taken Inodes::take(Inode& inode, const Node& node, Instant askedAt) {
   std::lock_guard lock(inode.mutex);
   if (inode.changedAt > askedAt) {
     if (inode.known) return {inode.present(), true};
-    auto attributes = node.attributes;
-    attributes.sizeBytes = std::max(attributes.sizeBytes, inode.unreported.endBytes);
-    return {attributes, false};
+    return {inode.withUnreported(node.attributes), false};
   }
   adopt(inode, node);
   return {inode.present(), true};

@@ -40,7 +40,18 @@ struct Unreported {
   uint64_t changes =
       0;  // grows with every change; a report covers those up to the number it was made at
   uint64_t reported = 0;
+  // Attributes::settings as it was known here when what made endBytes and mtime was sent: the
+  // newest. A change that was sent under an older count says nothing any more of how long the file
+  // is, and makes the MDS ask the objects.
+  uint64_t settings = 0;
+  uint64_t overtakenUpTo = 0;  // the last such change
+
   bool any() const { return changes != reported; }
+  bool overtaken() const { return overtakenUpTo > reported; }
+  void add(uint64_t sentUnder, uint64_t end, Time now);  // end 0: no data was written
+  void noteReported(uint64_t upTo);
+  // This client has set the size, or the mtime only; that made the count `now`.
+  void noteSet(bool size, uint64_t now);
 };
 
 // What OSTs' file systems allocate in.
@@ -79,7 +90,11 @@ struct Inode {
   // Is to be remembered when the inode is forgotten. mutex held.
   Forgotten::Past takePast();
   // Attributes with what was written here on top. mutex held.
-  Attributes present() const;
+  Attributes present() const { return withUnreported(attributes); }
+  Attributes withUnreported(Attributes attributes) const;
+  // Others have set the size since some of what was written here was sent: until that is reported,
+  // nobody but the objects knows the size. mutex held.
+  bool overtaken() const;
 };
 using InodePtr = std::shared_ptr<Inode>;
 

@@ -30,7 +30,8 @@ Attributes decodeAttributes(rpc::Attributes::Reader reader) {
           .atime = decodeTime(reader.getAtime()),
           .mtime = decodeTime(reader.getMtime()),
           .ctime = decodeTime(reader.getCtime()),
-          .btime = decodeTime(reader.getBtime())};
+          .btime = decodeTime(reader.getBtime()),
+          .settings = reader.getSettings()};
 }
 
 std::string toString(capnp::Text::Reader text) {
@@ -130,6 +131,8 @@ struct OperationEncoder {
     }
     builder.setStillWriting(op.stillWriting);
     builder.setKillPrivileges(op.killPrivileges);
+    builder.setSettings(op.settings);
+    builder.setOvertaken(op.overtaken);
   }
 };
 

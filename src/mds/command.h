@@ -105,9 +105,10 @@ using Operation = std::variant<CreateOp, LinkOp, UnlinkOp, RmdirOp, RenameOp, Se
                                ReleaseOp, OpenSessionOp, EndSessionOp, ReapedOp, RegisterOstOp>;
 
 inline constexpr uint16_t kNoSlot = 0xffff;
+inline constexpr SessionId kMdsItself{0};  // as the session of a command
 
 struct Command {
-  SessionId session;        // 0: the MDS itself
+  SessionId session;
   uint16_t slot = kNoSlot;  // kNoSlot: idempotent by nature, no reply is kept
   uint64_t sequence = 0;
   Identity identity;
@@ -116,12 +117,13 @@ struct Command {
 };
 
 // What apply() gives back and a slot keeps: small, and enough to rebuild the reply from the store.
+inline constexpr uint64_t kSizeToBeAsked = 1;  // the file has got the mark of kMdsItself
 struct Outcome {
   int error = 0;  // errno
   InodeId inode;  // the inode concerned (created, found, changed); kNoInode: none or gone
   bool existed = false;
   // OpenSession: the new session's id; EndSession: 1, it still holds something; RegisterOst: the
-  // chain's version
+  // chain's version; Report: kSizeToBeAsked
   uint64_t value = 0;
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };

@@ -10,7 +10,7 @@
 namespace trainfs::mds {
 namespace {
 
-constexpr uint8_t kCommandVersion = 1;
+constexpr uint8_t kCommandVersion = 2, kCommandVersionOldest = 2;
 
 // What each operation is made of, in the order of the bytes; for encoding and decoding alike.
 template <typename Codec>
@@ -45,7 +45,7 @@ struct Fields {
       codec(op.inode, op.layout, op.create, op.replace);
     else if constexpr (kIs<ReportOp, Op>)
       codec(op.inode, op.sizeBytes, op.usedBytes, op.mtime, op.exists, op.stillWriting,
-            op.killPrivileges);
+            op.killPrivileges, op.settings, op.overtaken);
     else if constexpr (kIs<OpenWriteOp, Op> || kIs<ReleaseOp, Op>)
       codec(op.inode);
     else if constexpr (kIs<InstantiateOp, Op>)
@@ -171,8 +171,8 @@ Command decodeCommand(std::string_view bytes) {
           command.now);
   bool known = decodeOperation(number, decoder, command.op,
                                std::make_index_sequence<std::variant_size_v<Operation>>());
-  KJ_REQUIRE(version != 0 && known && decoder.finished(), "a damaged command", bytes.size(),
-             number);
+  KJ_REQUIRE(version >= kCommandVersionOldest && known && decoder.finished(), "a damaged command",
+             bytes.size(), number);
   return command;
 }
 

@@ -1,6 +1,6 @@
 // What a writer tells when it syncs, closes or is recalled: size, times, which objects exist now.
-#include <algorithm>
-
+// A size that somebody else has set since is not undone: then the file gets the mark of the MDS
+// itself, and its size is asked of the OSTs, as after a writer that died.
 #include "mds/inodes.h"
 #include "mds/op_run.h"
 #include "mds/privileges.h"
@@ -38,14 +38,21 @@ Result<Outcome> run(const ReportOp& op, const Command& command, Txn& txn) {
   }
 
   auto& attributes = record->attributes;
-  if (op.sizeBytes > attributes.sizeBytes || op.mtime != Time{}) attributes.ctime = command.now;
-  attributes.sizeBytes = std::max(attributes.sizeBytes, op.sizeBytes);
-  if (op.usedBytes != 0) attributes.usedBytes = op.usedBytes;
-  if (op.mtime != Time{}) attributes.mtime = op.mtime;
+  bool current = op.settings == attributes.settings;
+  // The size was set after some of this was written, or before: the objects, which were cut first,
+  // know.
+  bool overtaken = op.overtaken || (!current && op.sizeBytes != 0);
+  bool timed = op.mtime != Time{} && (current || op.mtime > attributes.ctime);
+  bool grows = !overtaken && op.sizeBytes > attributes.sizeBytes;
+  if (grows) attributes.sizeBytes = op.sizeBytes;
+  if (current && !overtaken && op.usedBytes != 0) attributes.usedBytes = op.usedBytes;
+  if (timed) attributes.mtime = op.mtime;
+  if (grows || timed) attributes.ctime = command.now;
   if (op.killPrivileges) killPrivileges(txn, attributes, command.now);
   if (auto after = encodeInode(*record); after != before) txn.put(inodeKey(op.inode), after);
   if (!op.stillWriting) unrelate(txn, Relation::kWriter, command.session, op.inode);
-  return Outcome{.inode = op.inode};
+  if (overtaken) relate(txn, Relation::kWriter, kMdsItself, op.inode);
+  return Outcome{.inode = op.inode, .value = overtaken ? kSizeToBeAsked : 0};
 }
 
 }  // namespace trainfs::mds

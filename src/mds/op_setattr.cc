@@ -64,6 +64,7 @@ Result<Outcome> run(const SetAttrOp& op, const Command& command, Txn& txn) {
   if (op.mask & kSetMtime) attributes.mtime = op.mtime;
   if (op.mask & kSetAtimeNow) attributes.atime = command.now;
   if (op.mask & kSetMtimeNow) attributes.mtime = command.now;
+  if (op.mask & kSetSizeOrMtime) ++attributes.settings;
   if (op.mask & kSetFlags) attributes.flags = op.flags;
   attributes.ctime = command.now;
   putInode(txn, *record);

@@ -31,6 +31,7 @@ kj::Promise<ChangeReply> Operations::execute(std::shared_ptr<Session> session,
     co_return ChangeReply{.error = good.error().code()};
 
   bool reap = makesGarbage(request.op);
+  bool report = std::holds_alternative<ReportOp>(request.op);
   auto* create = std::get_if<CreateOp>(&request.op);
   bool opens = create != nullptr && request.opening && S_ISREG(create->mode);
   bool writing = opens && create->writing;
@@ -44,6 +45,7 @@ kj::Promise<ChangeReply> Operations::execute(std::shared_ptr<Session> session,
   reply.sessionOver = outcome.error == ESTALE && outcome.value == kEndThisSession;
   if (reply.error != 0) co_return reply;
   if (reap) parts_.reaper.kick();
+  if (report && outcome.value == kSizeToBeAsked) parts_.recovery.kick();
   if (opens) {
     if (auto good = co_await created(session, outcome.inode, writing); !good)
       co_return ChangeReply{.error = good.error().code()};

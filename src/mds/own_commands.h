@@ -10,10 +10,6 @@
 
 namespace trainfs::mds {
 
-// The MDS itself. Marks a file as being written by "nobody any more": its size has to be asked of
-// the OSTs (see SizeRecovery).
-inline constexpr SessionId kMdsItself{0};
-
 inline constexpr size_t kOwnCommandsAtOnce = 256;
 
 class OwnCommands {

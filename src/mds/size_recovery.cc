@@ -24,7 +24,11 @@ kj::Promise<void> SizeRecovery::takeOver(std::vector<InodeId> files) {
   std::vector<Operation> marks;
   for (auto inode : files) marks.push_back(OpenWriteOp{inode});
   co_await commands_.runAll(std::move(marks));
-  pending_ = true;  // only now: run() may have looked before the marks were there
+  kick();  // only now: run() may have looked before the marks were there
+}
+
+void SizeRecovery::kick() {
+  pending_ = true;
   work_.notify();
 }
 
@@ -36,7 +40,7 @@ kj::Promise<void> SizeRecovery::run() {
       co_await work_.wait();
       continue;
     }
-    spdlog::info("asking the OSTs for the sizes of {} files whose writers are gone", files.size());
+    spdlog::info("asking the OSTs for the sizes of {} files", files.size());
     bool progress = false;
     for (size_t begin = 0; begin < files.size(); begin += kRecoveriesAtOnce) {
       size_t count = std::min(kRecoveriesAtOnce, files.size() - begin);
@@ -63,7 +67,10 @@ kj::Promise<bool> SizeRecovery::recover(InodeId inode) {
     if (truth.error != 0)
       spdlog::error("inode {:#x}: part of it cannot be looked at: its size is what the rest says",
                     inode.value);
-    ReportOp report{.inode = inode, .sizeBytes = truth.sizeBytes, .usedBytes = truth.usedBytes};
+    ReportOp report{.inode = inode,
+                    .sizeBytes = truth.sizeBytes,
+                    .usedBytes = truth.usedBytes,
+                    .settings = node->attributes.settings};
     if (truth.mtime > node->attributes.ctime) report.mtime = truth.mtime;
     report.exists = truth.exists;
     auto outcome = co_await commands_.run(std::move(report));

@@ -23,6 +23,9 @@ class SizeRecovery {
   kj::Promise<void> takeOver(SessionId session);
   kj::Promise<void> takeOver(std::vector<InodeId> files);
 
+  // There are files with the mark of kMdsItself.
+  void kick();
+
   // Runs as long as the server does.
   kj::Promise<void> run();
   bool pending() const { return pending_; }

@@ -38,6 +38,7 @@ void encode(const Attributes& in, rpc::Attributes::Builder out) {
   encode(in.mtime, out.initMtime());
   encode(in.ctime, out.initCtime());
   encode(in.btime, out.initBtime());
+  out.setSettings(in.settings);
 }
 
 Status keepOpen(capnp::List<uint64_t>::Reader in, ChangeRequest& out) {
@@ -106,7 +107,9 @@ Status decodeReport(rpc::Report::Reader in, ChangeRequest& out) {
                   .usedBytes = in.getUsedBytes(),
                   .mtime = decode(in.getMtime()),
                   .stillWriting = in.getStillWriting(),
-                  .killPrivileges = in.getKillPrivileges()};
+                  .killPrivileges = in.getKillPrivileges(),
+                  .settings = in.getSettings(),
+                  .overtaken = in.getOvertaken()};
   for (auto object : in.getExists())
     report.exists.emplace_back(object.getComponent(), object.getStripe());
   out.op = std::move(report);

@@ -266,6 +266,71 @@ TEST_CASE("times that were set are not overwritten by those of earlier writes", 
   CHECK(f.inode->present().mtime == Time{981, 0});
 }
 
+TEST_CASE("what another client has cut is reported under its old count before a size is told",
+          "[client]") {
+  Fixture f;
+  f.coherence.forbid();
+  f.openToWrite();
+  f.write(0, std::string(1000, 'x'));
+  f.mds.node.attributes.settings = 1;  // truncated by another client
+  Result<Inodes::Taken> taken(Errno(EINPROGRESS));
+  f.files.attributes(f.inode, [&](auto result) { taken = result; });
+  REQUIRE(f.script.answer("getattr"));
+  REQUIRE(f.script.asked() == Names{"report"});
+  CHECK(f.lastReport().sizeBytes == 1000);
+  CHECK(f.lastReport().settings == 0);
+  f.script.answer("report");
+  REQUIRE(f.script.answer("getattr"));
+  REQUIRE(taken.ok());
+  CHECK(taken->attributes.sizeBytes == 0);
+  // What is written now is written under the new count.
+  f.write(10, "abc");
+  CHECK(f.inode->present().sizeBytes == 13);
+  CHECK(f.inode->unreported.settings == 1);
+}
+
+TEST_CASE("a write that was sent before a truncation is known and answered after it", "[client]") {
+  Fixture f;
+  f.coherence.forbid();
+  f.openToWrite();
+  std::string text(1000, 'x');
+  auto write = [&](uint64_t offset) {
+    f.files.write(f.inode, offset, std::as_bytes(std::span(text)), false, [](auto) {});
+  };
+  write(5000);
+  f.mds.node.attributes.settings = 1;
+  f.files.attributes(f.inode, [](auto) {});
+  f.script.answer("getattr");
+  write(0);
+  f.script.answer("write");
+  CHECK(f.inode->overtaken());
+  f.script.answer("write");
+  CHECK(f.inode->overtaken());
+  CHECK(f.inode->present().sizeBytes == 1000);
+  f.files.report(f.inode, [](Status) {});
+  CHECK(f.lastReport().overtaken);
+  CHECK(f.lastReport().settings == 1);
+  CHECK(f.lastReport().sizeBytes == 1000);
+  f.script.answer("report");
+  CHECK(!f.inode->overtaken());
+}
+
+TEST_CASE("a time that this client sets itself leaves its unreported size in force", "[client]") {
+  Fixture f;
+  f.openToWrite();
+  f.write(0, std::string(1000, 'x'));
+  f.mds.node.attributes.settings = 1;
+  f.mds.node.attributes.mtime = {981, 0};
+  f.files.setAttributes(f.inode, {}, {.inode = kFile, .mask = kSetMtime, .mtime = {981, 0}},
+                        [](auto) {});
+  f.script.answer("setattr");
+  CHECK(!f.inode->overtaken());
+  CHECK(f.inode->present().sizeBytes == 1000);
+  f.files.report(f.inode, [](Status) {});
+  CHECK(f.lastReport().settings == 1);
+  CHECK(f.lastReport().sizeBytes == 1000);
+}
+
 TEST_CASE("a write into a component without chains asks for them first", "[client]") {
   Fixture f;
   auto chains = std::exchange(f.layout.components[0].chains, {});

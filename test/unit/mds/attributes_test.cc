@@ -159,6 +159,43 @@ TEMPLATE_TEST_CASE("a report raises the size and tells what exists", "[mds]", Me
   CHECK(fs.error(report, session) == ESTALE);
 }
 
+TEMPLATE_TEST_CASE("a report from before a size or time was set does not undo it", "[mds]",
+                   MemStore, LmdbStore) {
+  Fixture<TestType> fs;
+  auto writer = fs.session(), other = fs.session();
+  auto file = fs.file(kRootInode, "file");
+  REQUIRE(fs.error(OpenWriteOp{file}, writer) == 0);
+  ReportOp late{.inode = file, .sizeBytes = 1000, .usedBytes = 4096, .mtime = {1, 0}};
+  late.stillWriting = true;
+  REQUIRE(fs.error(SetAttrOp{.inode = file, .mask = kSetSize, .sizeBytes = 10}, other) == 0);
+  auto cut = fs.attributes(file);
+  CHECK(cut.settings == 1);
+  CHECK(fs.run(late, writer) == Outcome{.inode = file, .value = kSizeToBeAsked});
+  CHECK(fs.attributes(file) == cut);
+  // What was written after that only the objects know: the MDS's own mark says so, and holds until
+  // an answer that is not older than the size.
+  CHECK(writersOf(*fs.view(), file) == std::vector{kMdsItself, writer});
+  REQUIRE(fs.error(SetAttrOp{.inode = file, .mask = kSetSize, .sizeBytes = 20}, other) == 0);
+  CHECK(fs.run(ReportOp{.inode = file, .sizeBytes = 500, .settings = 1}).value == kSizeToBeAsked);
+  CHECK(fs.run(ReportOp{.inode = file, .sizeBytes = 500, .settings = 2}).value == 0);
+  CHECK(fs.attributes(file).sizeBytes == 500);
+  CHECK(writersOf(*fs.view(), file) == std::vector{writer});
+
+  REQUIRE(fs.error(SetAttrOp{.inode = file, .mask = kSetMtime, .mtime = {7, 7}}, other) == 0);
+  late.sizeBytes = 0;
+  REQUIRE(fs.run(late, writer).value == 0);
+  CHECK(fs.attributes(file).mtime == Time{7, 7});
+  late.mtime = {fs.now.seconds + 1, 0};  // a write after that
+  REQUIRE(fs.run(late, writer).value == 0);
+  CHECK(fs.attributes(file).mtime == late.mtime);
+
+  // Part of it is older: the rest does not count either, and the last report leaves the mark.
+  ReportOp mixed{.inode = file, .sizeBytes = 9000, .settings = 3, .overtaken = true};
+  REQUIRE(fs.run(mixed, writer).value == kSizeToBeAsked);
+  CHECK(fs.attributes(file).sizeBytes == 500);
+  CHECK(writersOf(*fs.view(), file) == std::vector{kMdsItself});
+}
+
 TEMPLATE_TEST_CASE("a report is refused if it makes no sense", "[mds]", MemStore, LmdbStore) {
   Fixture<TestType> fs;
   auto session = fs.session(), stranger = fs.session();

@@ -113,7 +113,11 @@ class CommandSource {
       case 16:
         return OpenWriteOp{inode()};
       case 17:
-        return ReportOp{.inode = inode(), .sizeBytes = of(100000), .stillWriting = chance(2)};
+        return ReportOp{.inode = inode(),
+                        .sizeBytes = of(100000),
+                        .stillWriting = chance(2),
+                        .settings = of(3),
+                        .overtaken = chance(8)};
       case 18:
         return ReleaseOp{inode()};
       case 19:

@@ -179,6 +179,7 @@ int ReferenceModel::setAttr(const SetAttrOp& op) {
     if (!S_ISREG(node->mode)) return EINVAL;
     node->sizeBytes = op.sizeBytes;
   }
+  if (op.mask & kSetSizeOrMtime) ++node->settings;
   if (op.mask & kSetMode) node->mode = (node->mode & S_IFMT) | (op.mode & 07777);
   return 0;
 }
@@ -186,8 +187,10 @@ int ReferenceModel::setAttr(const SetAttrOp& op) {
 int ReferenceModel::report(const ReportOp& op, SessionId session) {
   auto* node = find(op.inode);
   if (!node || !node->writers.contains(session)) return ESTALE;
-  node->sizeBytes = std::max(node->sizeBytes, op.sizeBytes);
+  bool overtaken = op.overtaken || (op.sizeBytes != 0 && op.settings != node->settings);
+  if (!overtaken) node->sizeBytes = std::max(node->sizeBytes, op.sizeBytes);
   if (!op.stillWriting) node->writers.erase(session);
+  if (overtaken) node->writers.insert(kMdsItself);
   return 0;
 }
 

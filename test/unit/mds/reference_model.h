@@ -15,7 +15,7 @@ class ReferenceModel {
  public:
   struct ModelNode {
     uint32_t mode = 0;
-    uint64_t sizeBytes = 0;
+    uint64_t sizeBytes = 0, settings = 0;
     std::string target;
     std::map<std::string, InodeId> entries;  // directories
     std::map<std::string, std::string> xattrs;

@@ -196,12 +196,23 @@ void Client::release(InodeId inode) {
   REQUIRE(request.send().wait(fixture.io.waitScope).getError() == 0);
 }
 
-int Client::report(InodeId inode, uint64_t sizeBytes, bool stillWriting) {
+int Client::truncate(InodeId inode, uint64_t sizeBytes) {
+  auto response = execute([&](rpc::Operation::Builder op) {
+    auto set = op.initSetattr();
+    set.setInode(inode.value);
+    set.setMask(kSetSize);
+    set.setSizeBytes(sizeBytes);
+  });
+  return response.getReply().getError();
+}
+
+int Client::report(InodeId inode, uint64_t sizeBytes, bool stillWriting, uint64_t settings) {
   auto response = execute([&](rpc::Operation::Builder op) {
     auto report = op.initReport();
     report.setInode(inode.value);
     report.setSizeBytes(sizeBytes);
     report.setStillWriting(stillWriting);
+    report.setSettings(settings);
   });
   return response.getReply().getError();
 }

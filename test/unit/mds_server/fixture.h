@@ -98,7 +98,8 @@ class Client {
   int unlink(const std::string& name, std::vector<InodeId> keepOpen = {});
   int openFile(InodeId inode, bool writing = false);
   void release(InodeId inode);
-  int report(InodeId inode, uint64_t sizeBytes, bool stillWriting);
+  int report(InodeId inode, uint64_t sizeBytes, bool stillWriting, uint64_t settings = 0);
+  int truncate(InodeId inode, uint64_t sizeBytes);
   capnp::Response<rpc::Session::GetattrResults> getattr(InodeId inode);
   capnp::Response<rpc::Session::LookupResults> lookup(const std::string& name);
   std::vector<std::string> list();

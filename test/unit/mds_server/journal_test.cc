@@ -257,7 +257,7 @@ TEST_CASE("commands survive being written down") {
                              SetXattrOp{{1}, "n", std::string("v\0w", 3), true, true},
                              RemoveXattrOp{{1}, "n"},
                              SetLayoutOp{{1}, layout, true, true},
-                             ReportOp{{1}, 2, 3, {4, 5}, {{6, 7}, {8, 9}}, true, true},
+                             ReportOp{{1}, 2, 3, {4, 5}, {{6, 7}, {8, 9}}, true, true, 10, true},
                              OpenWriteOp{{1}},
                              InstantiateOp{{1}, 2, {{3}, {4}}},
                              ReleaseOp{{1}},

@@ -187,6 +187,56 @@ TEST_CASE(
   CHECK(b.getattr(file).getError() == 0);
 }
 
+TEST_CASE("a report that a truncation has overtaken makes the MDS ask the objects") {
+  Fixture fixture;
+  OstClient ost(fixture, 0);
+  REQUIRE(ost.registerOst() == 0);
+  Client a(fixture, "a"), b(fixture, "b");
+  a.open();
+  b.open();
+  auto file = a.create("f", true);
+  auto object = objectsOf(fixture, file).front();
+  auto size = [&](Client& client) {
+    return client.getattr(file).getNode().getAttributes().getSizeBytes();
+  };
+  auto recorded = [&] { return loadNode(*fixture.store.snapshot(), file)->attributes.sizeBytes; };
+
+  // 1,000 bytes, not reported; cut; 300 bytes by a writer that has not heard of it.
+  ost.notes->objects[object] = 0;
+  REQUIRE(b.truncate(file, 0) == 0);
+  ost.notes->objects[object] = 300;
+  CHECK(a.report(file, 1000, true) == 0);
+  CHECK(size(a) == 300);
+  CHECK(size(b) == 300);
+  fixture.until([&] { return recorded() == 300; });
+  CHECK(writersOf(*fixture.store.snapshot(), file) == std::vector{SessionId{a.id}});
+  CHECK(a.report(file, 400, true, 1) == 0);
+  CHECK(recorded() == 400);
+
+  // The writer is gone with its last report, and the OST away: nobody is told a wrong size.
+  REQUIRE(b.truncate(file, 0) == 0);
+  ost.notes->objects[object] = 50;
+  ost.disconnect();
+  auto request = KJ_ASSERT_NONNULL(a.session).executeRequest();
+  request.setSlot(200);
+  request.setSequence(1);
+  auto report = request.initOp().initReport();
+  report.setInode(file.value);
+  report.setSizeBytes(400);
+  report.setSettings(1);
+  auto last = request.send();
+  fixture.settle();
+  CHECK(!last.poll(fixture.io.waitScope));
+  REQUIRE(ost.registerOst() == 0);
+  CHECK(last.wait(fixture.io.waitScope).getReply().getError() == 0);
+  CHECK(size(b) == 50);
+  fixture.until([&] {
+    fixture.advance(1 * kj::SECONDS);
+    return recorded() == 50;
+  });
+  CHECK(writersOf(*fixture.store.snapshot(), file).empty());
+}
+
 TEST_CASE("objects of an OST that is away are destroyed when it is back") {
   Fixture fixture;
   OstClient ost(fixture, 0);
