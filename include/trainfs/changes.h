@@ -28,6 +28,7 @@ enum SetAttrMask : uint32_t {
   kSetMtimeNow = 128,
   kSetFlags = 256,
   kKillPrivileges = 512,  // with size: clear set-user-ID and, on group-executables, set-group-ID
+  kGrowSize = 1024,       // to sizeBytes, if that is more; in place of kSetSize
 };
 // What Attributes::settings counts.
 inline constexpr uint32_t kSetSizeOrMtime = kSetSize | kSetMtime | kSetMtimeNow;

@@ -268,7 +268,7 @@ struct SetAttr {
   mode @2 :UInt32;
   uid @3 :UInt32;
   gid @4 :UInt32;
-  sizeBytes @5 :UInt64;      # the client has already truncated the objects
+  sizeBytes @5 :UInt64;      # the client has already truncated the objects, or the file is only to grow
   atime @6 :Time;
   mtime @7 :Time;
   flags @8 :UInt32;

@@ -242,17 +242,6 @@ void FileIo::wrote(const InodePtr& inode, const std::vector<WritePiece>& pieces,
   if (first) inodes_.noteUnreported(inode);
 }
 
-void FileIo::grow(const InodePtr& inode, uint64_t sizeBytes) {
-  {
-    std::lock_guard lock(inode->mutex);
-    if (sizeBytes <= inode->present().sizeBytes) return;
-    inode->grownInOrder = false;
-    inode->unreported.add(inode->attributes.settings, sizeBytes, realtime());
-    inode->changedAt = inodes_.tick();
-  }
-  inodes_.noteUnreported(inode);
-}
-
 // ---- attributes and size ----
 
 void FileIo::setAttributes(InodePtr inode, Identity identity, SetAttrOp op,
@@ -301,12 +290,11 @@ void FileIo::setAttributesNow(const InodePtr& inode, const Identity& identity, c
   mds_.execute(identity, op, [=, this, answer = std::move(answer)](Result<Outcome> outcome) {
     if (!outcome) return answer(outcome.error());
     if (!outcome->node) return answer(Errno(ESTALE));
-    if (op.mask & kSetSizeOrMtime) {
+    if (op.mask & (kSetSizeOrMtime | kGrowSize)) {
       // From here on the MDS's word counts; what it was not told yet is only which objects exist.
       std::lock_guard lock(inode->mutex);
-      bool size = op.mask & kSetSize;
-      inode->unreported.noteSet(size, outcome->node->attributes.settings);
-      if (size) inode->strayBytes = false;
+      inode->unreported.noteSet(op.mask & kSetSize, outcome->node->attributes.settings);
+      if (op.mask & (kSetSize | kGrowSize)) inode->strayBytes = false;
     }
     answer(inodes_.takeChange(*inode, *outcome->node));
   });
@@ -332,16 +320,20 @@ std::vector<ObjectTruncate> FileIo::truncations(Inode& inode, uint64_t sizeBytes
 }
 
 void FileIo::punch(InodePtr inode, FileRange range, bool extend, Answer<Done> answer) {
-  inode->access->exclusive([=, this, answer = std::move(answer)](Pass pass) mutable {
-    attributes(inode, [=, this, answer = std::move(answer),
-                       pass = std::move(pass)](Result<Inodes::Taken> taken) mutable {
+  inode->access->exclusive([=, this, answer = std::move(answer)](Pass pass) {
+    attributes(inode, [=, this](Result<Inodes::Taken> taken) {
       if (!taken) return answer(taken.error());
-      punchNow(inode, range, extend, [answer, pass](Status status) { answer(status); });
+      auto finish = [answer, pass](Status status) { answer(status); };
+      if (!extend) return punchNow(inode, range, finish);
+      extendNow(inode, range.endBytes(), [=, this](Status extended) {
+        if (!extended) return finish(extended);
+        punchNow(inode, range, finish);
+      });
     });
   });
 }
 
-void FileIo::punchNow(const InodePtr& inode, FileRange range, bool extend, Answer<Done> answer) {
+void FileIo::punchNow(const InodePtr& inode, FileRange range, Answer<Done> answer) {
   std::vector<ObjectExtent> extents;
   {
     std::lock_guard lock(inode->mutex);
@@ -364,7 +356,6 @@ void FileIo::punchNow(const InodePtr& inode, FileRange range, bool extend, Answe
       inode->changedAt = inodes_.tick();
     }
     inodes_.noteUnreported(inode);
-    if (extend) grow(inode, range.endBytes());
     answer(Done{});
   };
   if (extents.empty()) return punched(Verifiers{});
@@ -372,12 +363,26 @@ void FileIo::punchNow(const InodePtr& inode, FileRange range, bool extend, Answe
 }
 
 void FileIo::extend(InodePtr inode, uint64_t sizeBytes, Answer<Done> answer) {
-  inode->access->exclusive([=, this, answer = std::move(answer)](Pass pass) mutable {
-    attributes(inode, [=, this, answer = std::move(answer),
-                       pass = std::move(pass)](Result<Inodes::Taken> taken) {
+  inode->access->exclusive([=, this, answer = std::move(answer)](Pass pass) {
+    attributes(inode, [=, this](Result<Inodes::Taken> taken) {
       if (!taken) return answer(taken.error());
-      grow(inode, sizeBytes);
-      answer(Done{});
+      extendNow(inode, sizeBytes, [answer, pass](Status status) { answer(status); });
+    });
+  });
+}
+
+// No object says how long the file is now: the MDS must know before the caller does. Under
+// exclusive access.
+void FileIo::extendNow(const InodePtr& inode, uint64_t sizeBytes, Answer<Done> answer) {
+  {
+    std::lock_guard lock(inode->mutex);
+    if (sizeBytes <= inode->present().sizeBytes) return answer(Done{});
+    inode->grownInOrder = false;
+  }
+  inode->syncs->exclusive([=, this, answer = std::move(answer)](Pass pass) {
+    SetAttrOp op{.inode = inode->id, .mask = kGrowSize, .sizeBytes = sizeBytes};
+    truncateThenSet(inode, {}, op, [answer, pass](Result<Inodes::Taken> set) {
+      answer(set ? Status(Done{}) : Status(set.error()));
     });
   });
 }

@@ -49,9 +49,10 @@ class FileIo {
 
   // Any change of attributes; with kSetSize the objects are cut first.
   void setAttributes(InodePtr inode, Identity identity, SetAttrOp op, Answer<Inodes::Taken> answer);
-  // The range reads as zeros afterwards. Beyond the size nothing happens, unless `extend`.
+  // The range reads as zeros afterwards. Beyond the size nothing happens, unless `extend`, which
+  // comes first: EFBIG changes nothing.
   void punch(InodePtr inode, FileRange range, bool extend, Answer<Done> answer);
-  // The file is at least this long afterwards.
+  // The file is at least this long afterwards, for everybody.
   void extend(InodePtr inode, uint64_t sizeBytes, Answer<Done> answer);
 
   // Data, size and name are on stable storage when it is answered. EIO, once per mark: something
@@ -99,8 +100,8 @@ class FileIo {
   void truncateThenSet(const InodePtr& inode, const Identity& identity, const SetAttrOp& op,
                        Answer<Inodes::Taken> answer);
   std::vector<ObjectTruncate> truncations(Inode& inode, uint64_t sizeBytes);
-  void punchNow(const InodePtr& inode, FileRange range, bool extend, Answer<Done> answer);
-  void grow(const InodePtr& inode, uint64_t sizeBytes);
+  void punchNow(const InodePtr& inode, FileRange range, Answer<Done> answer);
+  void extendNow(const InodePtr& inode, uint64_t sizeBytes, Answer<Done> answer);
   void sendReport(const InodePtr& inode, bool stillWriting, uint64_t usedBytes,
                   MdsClient::Urgency urgency, Answer<Done> answer);
   void reportLast(const InodePtr& inode, Pass pass);

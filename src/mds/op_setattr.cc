@@ -1,5 +1,5 @@
-// chmod(2), chown(2), truncate(2), utimensat(2), in one. Who may do it was settled by the client's
-// kernel.
+// chmod(2), chown(2), truncate(2), utimensat(2), in one, and the growth of fallocate(2). Who may do
+// it was settled by the client's kernel.
 #include <linux/fs.h>
 #include <sys/stat.h>
 
@@ -32,7 +32,7 @@ Status check(const SetAttrOp& op, const InodeRecord& record) {
   if ((op.mask & kSetFlags) && (op.flags & ~kKnownFlags)) return Errno(EOPNOTSUPP);
   if ((op.mask & kSetAtime) && op.atime.nanoseconds >= kNanosecondsPerSecond) return Errno(EINVAL);
   if ((op.mask & kSetMtime) && op.mtime.nanoseconds >= kNanosecondsPerSecond) return Errno(EINVAL);
-  if (op.mask & kSetSize) return checkSize(op, record);
+  if (op.mask & (kSetSize | kGrowSize)) return checkSize(op, record);
   return Done{};
 }
 
@@ -59,7 +59,8 @@ Result<Outcome> run(const SetAttrOp& op, const Command& command, Txn& txn) {
   if (op.mask & kSetMode) attributes.mode = (attributes.mode & S_IFMT) | (op.mode & 07777);
   if (op.mask & kSetUid) attributes.uid = op.uid;
   if (op.mask & kSetGid) attributes.gid = op.gid;
-  if (op.mask & kSetSize) setSize(attributes, op.sizeBytes, command.now);
+  bool grows = (op.mask & kGrowSize) && op.sizeBytes > attributes.sizeBytes;
+  if (grows || (op.mask & kSetSize)) setSize(attributes, op.sizeBytes, command.now);
   if (op.mask & kSetAtime) attributes.atime = op.atime;
   if (op.mask & kSetMtime) attributes.mtime = op.mtime;
   if (op.mask & kSetAtimeNow) attributes.atime = command.now;

@@ -266,6 +266,33 @@ TEST_CASE("times that were set are not overwritten by those of earlier writes", 
   CHECK(f.inode->present().mtime == Time{981, 0});
 }
 
+TEST_CASE("a file that is allocated longer is so at the MDS before it is answered", "[client]") {
+  Fixture f;
+  f.openToWrite();
+  f.write(0, "abc");
+  Status extended(Errno(EINPROGRESS));
+  auto extend = [&](uint64_t bytes) {
+    f.files.extend(f.inode, bytes, [&](Status status) { extended = status; });
+  };
+  extend(3);
+  CHECK(extended.ok());
+  extended = Errno(EINPROGRESS);
+  extend(5000);
+  CHECK(extended.errnoOrZero() == EINPROGRESS);
+  CHECK(std::get<SetAttrOp>(f.mds.executed.back()).mask == kGrowSize);
+  f.mds.node.attributes.sizeBytes = 5000;
+  f.script.answer("setattr");
+  CHECK(extended.ok());
+  CHECK(f.inode->present().sizeBytes == 5000);
+
+  // Zeroing beyond what the layout can have changes nothing.
+  f.files.punch(f.inode, {0, 6000}, true, [&](Status status) { extended = status; });
+  f.mds.executeError = EFBIG;
+  f.script.answer("setattr");
+  CHECK(extended.errnoOrZero() == EFBIG);
+  CHECK(f.script.asked().empty());
+}
+
 TEST_CASE("what another client has cut is reported under its old count before a size is told",
           "[client]") {
   Fixture f;

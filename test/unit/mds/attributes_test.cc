@@ -101,6 +101,26 @@ TEMPLATE_TEST_CASE("truncate grows, shrinks and marks the times", "[mds]", MemSt
   CHECK(size(0).sizeBytes == 0);
 }
 
+TEMPLATE_TEST_CASE("growing never shrinks, and is no setting that overtakes reports", "[mds]",
+                   MemStore, LmdbStore) {
+  Fixture<TestType> fs;
+  auto op = fs.creation(kRootInode, "file", S_IFREG | 0644);
+  op.layout = twoComponents();
+  auto file = fs.run(op).inode;
+  auto grow = [&](uint64_t bytes) {
+    return fs.error(SetAttrOp{.inode = file, .mask = kGrowSize, .sizeBytes = bytes});
+  };
+  REQUIRE(grow(5'000) == 0);
+  CHECK(fs.attributes(file).mtime == fs.now);
+  auto grown = fs.attributes(file).mtime;
+  REQUIRE(grow(4'000) == 0);
+  CHECK(fs.attributes(file).sizeBytes == 5'000);
+  CHECK(fs.attributes(file).mtime == grown);
+  CHECK(fs.attributes(file).settings == 0);
+  CHECK(grow(16 * kMiB + 1) == EFBIG);
+  CHECK(fs.error(SetAttrOp{.inode = kRootInode, .mask = kGrowSize, .sizeBytes = 1}) == EISDIR);
+}
+
 TEMPLATE_TEST_CASE("privileges go with a foreign write and a new owner", "[mds]", MemStore,
                    LmdbStore) {
   Fixture<TestType> fs;
