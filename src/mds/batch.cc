@@ -38,7 +38,7 @@ std::vector<Applied> applyBatch(Store& store, const std::vector<const Command*>&
   for (;;) {
     auto txn = store.begin();
     if (!applyAll(*txn, commands, results)) continue;
-    setApplied(*txn, firstIndex + commands.size() - 1);
+    setApplied(*txn, firstIndex + commands.size() - 1, commands.back()->now);
     txn->commit();
     return results;
   }

@@ -6,7 +6,7 @@
 namespace trainfs::mds {
 
 Choices::Choices(const View& view, const OstTable& osts)
-    : osts_(osts), nextInode_(mds::nextInode(view).value) {
+    : osts_(osts), last_(lastCommandTime(view)), nextInode_(mds::nextInode(view).value) {
   // Files made one after another start at different OSTs over restarts, too.
   turn_ = nextInode_;
 }

@@ -12,7 +12,8 @@ class Choices {
  public:
   Choices(const View& view, const OstTable& osts);
 
-  // The wall clock, never going back from one command to the next.
+  // The wall clock, never going back from one command to the next, over restarts either: clients
+  // know by ctime which of two answers is the newer one.
   Time now();
   InodeId newInode();
 

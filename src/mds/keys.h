@@ -103,6 +103,7 @@ inline constexpr std::string_view kNextInodeKey = "CnextInode";
 inline constexpr std::string_view kNextSessionKey = "CnextSession";
 inline constexpr std::string_view kEpochKey = "Cepoch";
 inline constexpr std::string_view kAppliedKey = "Capplied";
+inline constexpr std::string_view kClockKey = "Cclock";
 inline constexpr std::string_view kOstsPrefix = "Cost/";
 std::string ostKey(uint32_t index);
 

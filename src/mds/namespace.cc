@@ -175,6 +175,13 @@ std::vector<OstRecord> osts(const View& view) {
 InodeId nextInode(const View& view) {
   return {number(view, kNextInodeKey)};
 }
+
+Time lastCommandTime(const View& view) {
+  auto bytes = view.get(kClockKey);
+  KJ_REQUIRE(bytes.has_value(), "the metadata store has no clock");
+  return decodeTime(*bytes);
+}
+
 uint64_t appliedIndex(const View& view) {
   return number(view, kAppliedKey);
 }

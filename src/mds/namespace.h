@@ -94,6 +94,7 @@ std::vector<OstRecord> osts(const View& view);
 InodeId nextInode(const View& view);
 // The log index that the store is up to; see setApplied in state_machine.h.
 uint64_t appliedIndex(const View& view);
+Time lastCommandTime(const View& view);  // no inode has a later ctime
 std::string fsname(const View& view);
 uint16_t mdtIndex(const View& view);
 

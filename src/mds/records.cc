@@ -159,6 +159,19 @@ OstRecord decodeOst(std::string_view bytes) {
   return ost;
 }
 
+std::string encodeTime(Time time) {
+  Writer writer;
+  putTime(writer, time);
+  return writer.take();
+}
+
+Time decodeTime(std::string_view bytes) {
+  Reader reader(bytes);
+  auto time = getTime(reader);
+  KJ_REQUIRE(reader.finished(), "damaged time", bytes.size());
+  return time;
+}
+
 std::string encodeNumber(uint64_t number) {
   return Writer().put(number).take();
 }

@@ -69,6 +69,8 @@ std::string encodeOst(const OstRecord& ost);
 OstRecord decodeOst(std::string_view bytes);
 
 // Counters and numbers under 'C'.
+std::string encodeTime(Time time);
+Time decodeTime(std::string_view bytes);
 std::string encodeNumber(uint64_t number);
 uint64_t decodeNumber(std::string_view key, std::string_view bytes);
 

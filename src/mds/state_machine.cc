@@ -64,8 +64,9 @@ bool isRepeated(const Command& command, const View& view) {
          replay(command, view).has_value();
 }
 
-void setApplied(Txn& txn, uint64_t index) {
+void setApplied(Txn& txn, uint64_t index, Time now) {
   txn.put(kAppliedKey, encodeNumber(index));
+  txn.put(kClockKey, encodeTime(now));
 }
 
 void format(Txn& txn, const std::string& fsname, uint16_t mdtIndex, Time now) {
@@ -77,7 +78,7 @@ void format(Txn& txn, const std::string& fsname, uint16_t mdtIndex, Time now) {
   txn.put(kNextInodeKey, encodeNumber(next.value));
   txn.put(kNextSessionKey, encodeNumber(1));
   txn.put(kEpochKey, encodeNumber(1));
-  setApplied(txn, 0);
+  setApplied(txn, 0, now);
   if (mdtIndex != 0) return;
   auto seed = Writer().putString(fsname).put(now.seconds).put(now.nanoseconds).take();
   putInode(txn, newRoot(XXH3_64bits(seed.data(), seed.size()), now));

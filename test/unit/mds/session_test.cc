@@ -129,9 +129,10 @@ TEMPLATE_TEST_CASE("a formatted MDT has a root and knows its name", "[mds]", Mem
   CHECK(root.links == 2);
   CHECK(root.mtime == Time{1000, 0});
   auto txn = fs.store.begin();
-  setApplied(*txn, 7);
+  setApplied(*txn, 7, {2000, 5});
   txn->commit();
   CHECK(appliedIndex(*fs.view()) == 7);
+  CHECK(lastCommandTime(*fs.view()) == Time{2000, 5});
   CHECK_THROWS(format(*fs.store.begin(), "again", 0, {}));
 }
 

@@ -113,6 +113,22 @@ TEST_CASE("after a restart a newcomer waits for the term of a client that was al
   CHECK(a.error == ESTALE);
 }
 
+TEST_CASE("a clock that was set back over a restart does not make newer changes look older") {
+  Fixture fixture;
+  Client a(fixture, "a");
+  a.open();
+  Time ahead{4'000'000'000, 7};
+  {
+    auto txn = fixture.store.begin();
+    setApplied(*txn, appliedIndex(*txn), ahead);
+    txn->commit();
+  }
+  fixture.restart();
+  a.resume({});
+  auto file = a.create("f");
+  CHECK(loadNode(*fixture.store.snapshot(), file)->attributes.ctime == ahead);
+}
+
 TEST_CASE("a request is executed once over a restart") {
   Fixture fixture;
   Client a(fixture, "a");
