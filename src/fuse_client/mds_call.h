@@ -36,6 +36,8 @@ struct MdsCall {
   bool urgent = false;
   uint16_t slot = 0;
   uint64_t sequence = 0;
+  std::vector<InodeId> touched;  // what it changes, as far as the caller knows
+  bool givenUp = false;          // its caller was told EIO, its fate is not known yet
 };
 
 // What other threads hand to the MDS thread: any number of calls, one wake-up for all that are

@@ -66,11 +66,22 @@ class Question final : public MdsCall {
   Once<T> answer_;
 };
 
+// Inodes that an operation changes, as far as the caller knows.
+struct Touched {
+  std::vector<InodeId> operator()(const CreateOp& op) { return {op.parent}; }
+  std::vector<InodeId> operator()(const LinkOp& op) { return {op.inode, op.parent}; }
+  std::vector<InodeId> operator()(const UnlinkOp& op) { return {op.parent}; }
+  std::vector<InodeId> operator()(const RmdirOp& op) { return {op.parent}; }
+  std::vector<InodeId> operator()(const RenameOp& op) { return {op.parent, op.newParent}; }
+  std::vector<InodeId> operator()(const auto& op) { return {op.inode}; }
+};
+
 class Mutation final : public MdsCall {
  public:
   Mutation(Identity identity, Operation op, Answer<Outcome> answer)
       : identity_(std::move(identity)), op_(std::move(op)), answer_(std::move(answer)) {
     mutation = true;
+    touched = std::visit(Touched{}, op_);
   }
 
   kj::Promise<void> send(rpc::Session::Client& session) override {

@@ -256,10 +256,33 @@ kj::Promise<void> MdsSession::run(std::unique_ptr<MdsCall> call) {
     co_return;
   }
   ++mutations_;
-  call->slot = co_await slots_.take(call->urgent);
-  co_await attempts(*call);
-  slots_.give(call->slot);
+  if (co_await comesToItsTurn(*call)) {
+    call->slot = co_await slots_.take(call->urgent);
+    co_await attempts(*call);
+    slots_.give(call->slot);
+    if (call->givenUp) givenUp_.settled(call->touched);
+  }
   if (--mutations_ == 0 && quiet_.get() != nullptr) quiet_->fulfill();
+}
+
+// False: given up meanwhile, never sent.
+kj::Promise<bool> MdsSession::comesToItsTurn(MdsCall& call) {
+  auto deadline = timer_.now() + options_.softTimeout.count() * kj::MILLISECONDS;
+  while (givenUp_.touchAny(call.touched)) {  // on soft mounts only
+    if (timer_.now() >= deadline) {
+      call.fail(EIO);
+      co_return false;
+    }
+    co_await givenUp_.nextSettled().exclusiveJoin(timer_.atTime(deadline));
+  }
+  co_return true;
+}
+
+void MdsSession::giveUp(MdsCall& call) {
+  if (call.givenUp) return;
+  call.givenUp = true;
+  givenUp_.add(call.touched);
+  call.fail(EIO);
 }
 
 void MdsSession::noteAnswered(const MdsCall& call, kj::TimePoint started) {
@@ -282,13 +305,13 @@ kj::Promise<void> MdsSession::attempts(MdsCall& call) {
   for (;;) {
     if (options_.soft && !lingering) {
       auto patience = options_.softTimeout.count() * kj::MILLISECONDS - (timer_.now() - started);
-      auto timeout =
-          timer_.afterDelay(kj::max(patience, 0 * kj::SECONDS)).then([&call] { call.fail(EIO); });
+      bool mayHappen = sentIn != 0 && call.mutation;
+      auto timeout = timer_.afterDelay(kj::max(patience, 0 * kj::SECONDS)).then([&, mayHappen] {
+        mayHappen ? giveUp(call) : call.fail(EIO);
+      });
       co_await ready().exclusiveJoin(kj::mv(timeout));
-      // Given up. What was sent and changes something keeps its slot until its fate is known.
-      if (connection_.get() == nullptr && (sentIn == 0 || !call.mutation) &&
-          !mayLinger(call, lingering))
-        co_return;
+      // Given up. What may happen keeps its slot until its fate is known.
+      if (connection_.get() == nullptr && !mayHappen && !mayLinger(call, lingering)) co_return;
     }
     co_await ready();
     if (call.mutation && sentIn != 0 && sentIn != incarnation_) {
@@ -318,8 +341,12 @@ kj::Promise<void> MdsSession::attempts(MdsCall& call) {
     if (call.waits && timer_.now() - sentAt > kRetryDelayMax) started = timer_.now();
     if (!disconnected) check();
     if (options_.soft && timer_.now() - started > options_.softTimeout.count() * kj::MILLISECONDS) {
-      call.fail(EIO);
-      if (!call.mutation && !mayLinger(call, lingering)) co_return;
+      if (call.mutation) {
+        giveUp(call);
+      } else {
+        call.fail(EIO);
+        if (!mayLinger(call, lingering)) co_return;
+      }
     }
     // Also after a lost connection, which the other end of it may learn of a little later.
     co_await timer_.afterDelay(disconnected ? kRetryDelayMin : delay);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "fuse_client/given_up_changes.h"
 #include "fuse_client/mds_call.h"
 #include "fuse_client/mds_client.h"
 #include "fuse_client/mds_slots.h"
@@ -54,8 +55,10 @@ class MdsSession final : private kj::TaskSet::ErrorHandler {
   void noteHeard(BootClock::time_point sent);
 
   kj::Promise<void> run(std::unique_ptr<MdsCall> call);
+  kj::Promise<bool> comesToItsTurn(MdsCall& call);
   kj::Promise<void> attempts(MdsCall& call);
   bool mayLinger(const MdsCall& call, bool& lingering);
+  void giveUp(MdsCall& call);
   void noteAnswered(const MdsCall& call, kj::TimePoint started);
   kj::Promise<void> ready();  // resolves when there is a session
   void taskFailed(kj::Exception&& exception) override;
@@ -71,6 +74,7 @@ class MdsSession final : private kj::TaskSet::ErrorHandler {
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> awaitReady_;
   kj::Own<kj::PromiseFulfiller<void>> renewNow_;
   MdsSlots slots_;
+  GivenUpChanges givenUp_;
   uint64_t sessionId_ = 0;  // 0: none yet
   uint32_t epoch_ = 0;
   uint64_t resumptions_ = 0;  // asked for

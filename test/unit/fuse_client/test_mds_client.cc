@@ -32,6 +32,8 @@ struct World {
   bool forgetsSessions = false;
   bool refusesCalls = false;  // "cannot answer now"
   bool silent = false;        // answers neither a new connection nor a renewal
+  bool refusesChanges = false;
+  std::set<uint16_t> slotsRefused;
   uint32_t refused = 0, executed = 0, resent = 0, sessions = 0, resumed = 0, ended = 0;
   std::vector<uint64_t> opensResumed, locksResumed;
   bool grants = false;          // false: locks wait
@@ -159,8 +161,11 @@ class FakeServer::SessionImpl final : public rpc::Session::Server {
   kj::Promise<void> execute(ExecuteContext context) override {
     auto& world = server_.world_;
     auto params = context.getParams();
-    bool lose = false;
+    bool lose = false, refuses = false;
     world.change([&] {
+      refuses = world.refusesChanges;
+      if (refuses) world.slotsRefused.insert(params.getSlot());
+      if (refuses) return;
       auto& last = world.slots[params.getSlot()];
       if (params.getSequence() == last) {
         ++world.resent;
@@ -171,6 +176,7 @@ class FakeServer::SessionImpl final : public rpc::Session::Server {
       }
       lose = std::exchange(world.losesReplies, false);
     });
+    if (refuses) return KJ_EXCEPTION(OVERLOADED, "not now");
     if (lose) {
       server_.cutting_ = server_.cutSoon().eagerlyEvaluate(nullptr);
       return kj::NEVER_DONE;
@@ -555,6 +561,30 @@ TEST_CASE("a soft mount gives up", "[client]") {
   Awaited<Node> node;
   f.client->getattr(InodeId{9}, node.answer());
   CHECK(node.error() == EIO);
+}
+
+TEST_CASE("what a soft mount has given up is not overtaken by later changes of the same",
+          "[client]") {
+  Fixture f(true, 200ms);
+  f.connect();
+  f.world.change([&] { f.world.refusesChanges = true; });
+  Awaited<Outcome> first, second, other, last;
+  f.mkdir(first);
+  CHECK(first.error() == EIO);
+  f.mkdir(second);  // in the same directory: not even sent
+  CHECK(second.error() == EIO);
+  {
+    std::lock_guard lock(f.world.mutex);
+    CHECK(f.world.slotsRefused.size() == 1);
+  }
+  f.client->execute({}, SetAttrOp{.inode = InodeId{9}}, other.answer());
+  CHECK(f.world.await([&] { return f.world.slotsRefused.size() == 2; }));
+  CHECK(other.error() == EIO);
+
+  f.world.change([&] { f.world.refusesChanges = false; });
+  CHECK(f.world.await([&] { return f.world.executed == 2; }));  // the first, and the other
+  f.mkdir(last);
+  CHECK(last.error() == 0);
 }
 
 TEST_CASE("what a server does not know or damages is an error, not a loop", "[client]") {
