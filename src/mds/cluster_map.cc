@@ -26,10 +26,10 @@ OstTable::OstTable(const View& view, kj::Timer& timer, const ServerOptions& opti
   }
 }
 
-uint64_t OstTable::registered(OstRecord record, rpc::OssControl::Client control, OstStats stats) {
+uint64_t OstTable::registered(OstRecord record, rpc::OssControl::Client control, Space space) {
   Ost& ost = osts_[record.index];
   ost.record = std::move(record);
-  ost.stats = stats;
+  ost.space = space;
   ost.active = true;
   ost.awaited = false;
   ost.control = kj::mv(control);
@@ -41,12 +41,12 @@ uint64_t OstTable::registered(OstRecord record, rpc::OssControl::Client control,
   return ost.registration;
 }
 
-bool OstTable::renew(uint32_t index, uint64_t registration, OstStats stats) {
+bool OstTable::renew(uint32_t index, uint64_t registration, Space space) {
   auto found = osts_.find(index);
   if (found == osts_.end()) return false;
   Ost& ost = found->second;
   if (ost.registration != registration || !ost.active) return false;
-  ost.stats = stats;
+  ost.space = space;
   ost.leaseUntil = timer_.now() + term_;
   return true;
 }
@@ -112,8 +112,8 @@ std::vector<striping::OstSpace> OstTable::space() const {
   for (auto& [index, ost] : osts_)
     space.push_back({.index = index,
                      .active = ost.active,
-                     .totalBytes = ost.stats.totalBytes,
-                     .availableBytes = ost.stats.availableBytes});
+                     .totalBytes = ost.space.totalBytes,
+                     .availableBytes = ost.space.availableBytes});
   return space;
 }
 

@@ -17,17 +17,13 @@
 #include "oss.capnp.h"
 #include "striping/placement.h"
 #include "trainfs/cluster_map.h"
+#include "trainfs/space.h"
 
 namespace trainfs::mds {
 
-struct OstStats {
-  uint64_t totalBytes = 0, freeBytes = 0, availableBytes = 0;
-  uint64_t files = 0, freeFiles = 0;
-};
-
 struct Ost {
   OstRecord record;
-  OstStats stats;
+  Space space;
   bool active = false;
   bool awaited = false;  // known from the store, not back yet, and not given up
   kj::Maybe<rpc::OssControl::Client> control;  // there while the OST is active
@@ -42,9 +38,9 @@ class OstTable {
   OstTable(const View& view, kj::Timer& timer, const ServerOptions& options);
 
   // A registration that is in the store now. Returns its number, which renew and lost have to give.
-  uint64_t registered(OstRecord record, rpc::OssControl::Client control, OstStats stats);
+  uint64_t registered(OstRecord record, rpc::OssControl::Client control, Space space);
   // False: this registration is over, the OST must register again.
-  bool renew(uint32_t index, uint64_t registration, OstStats stats);
+  bool renew(uint32_t index, uint64_t registration, Space space);
   void lost(uint32_t index, uint64_t registration, const char* why);
   // Takes leases that ran out.
   void expire();

@@ -2,7 +2,6 @@
 #include <kj/async-io.h>
 #include <kj/exception.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
 #include "lmdb_file.h"
 #include "mds/journal.h"
@@ -55,17 +54,13 @@ std::string storeOf(const std::string& directory) {
 // What the target's file system has room for. An inode takes about this much of the store.
 constexpr uint64_t kBytesPerInode = 1024;
 
-MdtSpace spaceOf(const std::string& directory) {
-  struct statvfs fs{};
-  if (statvfs(directory.c_str(), &fs) != 0) return {};
+Space spaceOfMdt(const std::string& directory) {
+  auto space = spaceOf(directory);
   struct stat store{};
-  if (stat((storeOf(directory) + "/data.mdb").c_str(), &store) != 0) return {};
-  MdtSpace space{.totalBytes = fs.f_blocks * fs.f_frsize,
-                 .freeBytes = fs.f_bfree * fs.f_frsize,
-                 .availableBytes = fs.f_bavail * fs.f_frsize};
-  space.freeFiles = space.availableBytes / kBytesPerInode;
-  space.files = space.freeFiles + store.st_blocks * 512 / kBytesPerInode;
-  return space;
+  if (!space || stat((storeOf(directory) + "/data.mdb").c_str(), &store) != 0) return {};
+  space->freeFiles = space->availableBytes / kBytesPerInode;
+  space->files = space->freeFiles + store.st_blocks * 512 / kBytesPerInode;
+  return *space;
 }
 
 int fail(const std::string& what) {
@@ -88,12 +83,12 @@ void serve(ServerProcess& process, const Config& config, const HostPort& at, con
   options.sessionsMax = config.sessionsMax;
   options.targetUuid = target.uuid;
   options.address = hostPortText({at.host, static_cast<uint16_t>(listener->getPort())});
-  options.space = [directory = config.directory] { return spaceOf(directory); };
+  options.space = [directory = config.directory] { return spaceOfMdt(directory); };
 
   LmdbLog log(journal);
   Server server(journal.store(), log, io.provider->getTimer(), kj::mv(listener), options);
   auto metrics = serveMetrics(config.metricsListen, [&](MetricsPage& page) {
-    fillMetrics(page, server.core().statistics, spaceOf(config.directory));
+    fillMetrics(page, server.core().statistics, spaceOfMdt(config.directory));
   });
   auto stop = process.asksToStop(io.unixEventPort);
   process.serving(fmt::format("serving {} on {}", targetName(target), options.address));

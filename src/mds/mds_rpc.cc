@@ -27,7 +27,7 @@ class OstLeaseRpc final : public rpc::OstLease::Server {
 
   kj::Promise<void> renew(RenewContext context) override {
     core_->requireServing();
-    if (!core_->osts.renew(index_, registration_, decode(context.getParams().getStats())))
+    if (!core_->osts.renew(index_, registration_, decodeSpace(context.getParams().getStats())))
       kj::throwFatalException(
           KJ_EXCEPTION(DISCONNECTED, "this lease is over: register again", index_));
     context.getResults().setChainVersion(core_->osts.find(index_)->record.chainVersion);
@@ -177,7 +177,8 @@ kj::Promise<void> MdsRpc::runRegisterOst(RegisterOstContext context) {
     co_return;
   }
   record.chainVersion = outcome.value;
-  auto registration = core_->osts.registered(record, params.getControl(), decode(in.getStats()));
+  auto registration =
+      core_->osts.registered(record, params.getControl(), decodeSpace(in.getStats()));
   results.setLease(kj::heap<OstLeaseRpc>(core_, record.index, registration));
   results.setChainVersion(record.chainVersion);
   results.setTermMilliseconds(milliseconds(core_->options.ostTerm));
@@ -188,19 +189,12 @@ kj::Promise<void> MdsRpc::status(StatusContext context) {
   auto& options = core_->options;
   auto status = context.getResults().initStatus();
   status.setFsname(core_->fsname.c_str());
-  auto fill = [](rpc::TargetStatus::Builder out, const auto& space) {
-    out.setTotalBytes(space.totalBytes);
-    out.setFreeBytes(space.freeBytes);
-    out.setAvailableBytes(space.availableBytes);
-    out.setFiles(space.files);
-    out.setFreeFiles(space.freeFiles);
-  };
   auto mdt = status.initMdts(1)[0];
   mdt.setIndex(core_->mdtIndex);
   mdt.setUuid(options.targetUuid.c_str());
   mdt.setAddress(options.address.c_str());
   mdt.setActive(true);
-  fill(mdt, options.space());
+  encodeSpace(options.space(), mdt);
 
   auto osts = status.initOsts(core_->osts.all().size());
   uint32_t i = 0;
@@ -210,7 +204,7 @@ kj::Promise<void> MdsRpc::status(StatusContext context) {
     out.setUuid(ost.record.uuid.c_str());
     out.setAddress(ost.record.host.c_str());
     out.setActive(ost.active);
-    fill(out, ost.stats);
+    encodeSpace(ost.space, out);
   }
   encode(core_->osts.map(), status.initMap());
 

@@ -6,7 +6,7 @@
 
 namespace trainfs::mds {
 
-void fillMetrics(MetricsPage& page, const Statistics& statistics, const MdtSpace& space) {
+void fillMetrics(MetricsPage& page, const Statistics& statistics, const Space& space) {
   constexpr const char* kCalls = "trainfs_mds_request_seconds";
   constexpr const char* kCallsHelp = "Requests of clients, by how long they took.";
   for (size_t i = 0; i < statistics.calls.size(); ++i)

@@ -6,6 +6,6 @@
 
 namespace trainfs::mds {
 
-void fillMetrics(MetricsPage& page, const Statistics& statistics, const MdtSpace& space);
+void fillMetrics(MetricsPage& page, const Statistics& statistics, const Space& space);
 
 }  // namespace trainfs::mds

@@ -7,12 +7,9 @@
 #include <functional>
 #include <string>
 
-namespace trainfs::mds {
+#include "trainfs/space.h"
 
-struct MdtSpace {
-  uint64_t totalBytes = 0, freeBytes = 0, availableBytes = 0;
-  uint64_t files = 0, freeFiles = 0;
-};
+namespace trainfs::mds {
 
 struct ServerOptions {
   // A client may rely on its caches this long after its last renewal, an OST on its session
@@ -35,8 +32,8 @@ struct ServerOptions {
   uint32_t connectionsMax = 1024;
   uint32_t sessionsMax = 4096;
 
-  std::string targetUuid, address;  // shown by status
-  std::function<MdtSpace()> space = [] { return MdtSpace{}; };
+  std::string targetUuid, address;                        // shown by status
+  std::function<Space()> space = [] { return Space{}; };  // of the MDT; files: about
 };
 
 }  // namespace trainfs::mds

@@ -271,20 +271,17 @@ kj::Promise<void> SessionRpc::names(NamesContext context) {
 kj::Promise<void> SessionRpc::statfs(StatfsContext context) {
   Timed timed(core_->statistics, Call::kStatfs);
   requireLive();
-  uint64_t total = 0, free = 0, available = 0;
+  Space space;
   for (auto& [index, ost] : core_->osts.all()) {
     if (!ost.active) continue;
-    total += ost.stats.totalBytes;
-    free += ost.stats.freeBytes;
-    available += ost.stats.availableBytes;
+    space.totalBytes += ost.space.totalBytes;
+    space.freeBytes += ost.space.freeBytes;
+    space.availableBytes += ost.space.availableBytes;
   }
   auto mdt = core_->options.space();
-  auto stats = context.getResults().initStats();
-  stats.setTotalBytes(total);
-  stats.setFreeBytes(free);
-  stats.setAvailableBytes(available);
-  stats.setFiles(mdt.files);
-  stats.setFreeFiles(mdt.freeFiles);
+  space.files = mdt.files;
+  space.freeFiles = mdt.freeFiles;
+  encodeSpace(space, context.getResults().initStats());
   return kj::READY_NOW;
 }
 

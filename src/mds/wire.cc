@@ -196,14 +196,6 @@ Result<std::vector<FileLock>> decodeLocks(capnp::List<rpc::FileLock>::Reader in)
   return locks;
 }
 
-OstStats decode(rpc::OstStats::Reader in) {
-  return {.totalBytes = in.getTotalBytes(),
-          .freeBytes = in.getFreeBytes(),
-          .availableBytes = in.getAvailableBytes(),
-          .files = in.getFiles(),
-          .freeFiles = in.getFreeFiles()};
-}
-
 void encode(const Node& in, rpc::Node::Builder out) {
   encode(in.attributes, out.initAttributes());
   if (!S_ISREG(in.attributes.mode)) return;

@@ -39,7 +39,6 @@ struct ChangeRequest {
 Status decode(rpc::Operation::Reader in, ChangeRequest& out);
 Identity decode(rpc::Identity::Reader in);
 std::vector<OpenedFile> decodeOpens(capnp::List<rpc::OpenFile>::Reader in);
-OstStats decode(rpc::OstStats::Reader in);
 Result<FileLock> decode(rpc::FileLock::Reader in);  // EINVAL: no such range
 Result<std::vector<FileLock>> decodeLocks(capnp::List<rpc::FileLock>::Reader in);
 

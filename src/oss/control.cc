@@ -2,13 +2,13 @@
 
 #include <netdb.h>
 #include <sys/socket.h>
-#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "oss/control_rpc.h"
 #include "trainfs/logging.h"
+#include "trainfs/space.h"
 
 namespace trainfs::oss {
 
@@ -162,16 +162,13 @@ SteadyTime Control::endOfLease(uint32_t number, SteadyTime sent) const {
 
 bool Control::fillStats(uint32_t number, rpc::OstStats::Builder stats) {
   auto& ost = *osts_[number];
-  struct statvfs figures;
-  if (statvfs(ost.directory.c_str(), &figures) != 0) {
-    spdlog::error("{}: statvfs of {}: {}", ost.name, ost.directory, std::strerror(errno));
+  auto space = spaceOf(ost.directory);
+  if (!space) {
+    spdlog::error("{}: statvfs of {}: {}", ost.name, ost.directory,
+                  std::strerror(space.error().code()));
     return false;
   }
-  stats.setTotalBytes(figures.f_blocks * figures.f_frsize);
-  stats.setFreeBytes(figures.f_bfree * figures.f_frsize);
-  stats.setAvailableBytes(figures.f_bavail * figures.f_frsize);
-  stats.setFiles(figures.f_files);
-  stats.setFreeFiles(figures.f_ffree);
+  encodeSpace(*space, stats);
   return true;
 }
 

@@ -1,6 +1,6 @@
 #include "oss/metrics.h"
 
-#include <sys/statvfs.h>
+#include "trainfs/space.h"
 
 namespace trainfs::oss {
 
@@ -19,15 +19,14 @@ void fillOst(MetricsPage& page, const Ost& ost) {
   page.gauge("trainfs_ost_leftover_objects",
              "Objects of a server that did not stop in order, still to be made clean.", labels,
              static_cast<double>(ost.leftovers));
-  struct statvfs fs{};
-  if (statvfs(ost.directory.c_str(), &fs) != 0) return;
-  auto bytes = [&](fsblkcnt_t blocks) { return static_cast<double>(blocks) * fs.f_frsize; };
+  auto space = spaceOf(ost.directory);
+  if (!space) return;
   page.gauge("trainfs_ost_capacity_bytes", "Size of the OST's file system.", labels,
-             bytes(fs.f_blocks));
+             static_cast<double>(space->totalBytes));
   page.gauge("trainfs_ost_available_bytes", "What is left for objects.", labels,
-             bytes(fs.f_bavail));
+             static_cast<double>(space->availableBytes));
   page.gauge("trainfs_ost_files_free", "Objects that can still be made.", labels,
-             static_cast<double>(fs.f_favail));
+             static_cast<double>(space->freeFiles));
 }
 
 void fillWorker(MetricsPage& page, const std::string& number, const WorkerStatistics& figures) {

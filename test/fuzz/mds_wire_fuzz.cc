@@ -11,6 +11,7 @@
 #include "mds/wire.h"
 #include "refusal.h"
 #include "striping/layout_record.h"
+#include "trainfs/space.h"
 
 using namespace trainfs;
 using fuzz::require;
@@ -161,7 +162,7 @@ void decodeAs(uint8_t kind, capnp::MessageReader& message) {
       require(client::decodeLock(message.getRoot<rpc::FileLock>()).range.valid());
       break;
     default:
-      mds::decode(message.getRoot<rpc::OstStats>());
+      decodeSpace(message.getRoot<rpc::OstStats>());
   }
 }
 
