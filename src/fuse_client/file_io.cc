@@ -173,37 +173,34 @@ void FileIo::writeNow(const InodePtr& inode, uint64_t offset, std::span<const st
   }
   if (plan.extents.empty()) return answer(data.empty() ? Result<size_t>(size_t{0}) : Errno(EFBIG));
   if (!begin(transfer)) return answer(Errno(EINTR));
-  std::vector<WritePiece> pieces;
-  pieces.reserve(plan.extents.size());
-  for (auto& extent : plan.extents)
-    pieces.push_back({extent, data.subspan(extent.fileOffsetBytes - offset, extent.lengthBytes)});
   auto& last = plan.extents.back();
-  uint64_t end = last.fileOffsetBytes + last.lengthBytes;
+  SentWrite sent{.offset = offset,
+                 .end = last.fileOffsetBytes + last.lengthBytes,
+                 .settings = settings,
+                 .killPrivileges = killPrivileges};
+  sent.pieces.reserve(plan.extents.size());
+  for (auto& extent : plan.extents)
+    sent.pieces.push_back(
+        {extent, data.subspan(extent.fileOffsetBytes - offset, extent.lengthBytes)});
 
-  auto sent = pieces;
-  auto done = [=, this, pieces = std::move(pieces), answer = std::move(answer),
+  auto pieces = sent.pieces;
+  auto done = [=, this, sent = std::move(sent), answer = std::move(answer),
                pass = std::move(pass)](Result<Verifiers> verifiers) {
     if (!verifiers) {
       std::lock_guard lock(inode->mutex);
-      inode->strayBytes |= end > inode->present().sizeBytes;
+      inode->strayBytes |= sent.end > inode->present().sizeBytes;
       inode->pastUnknown = true;
       return answer(verifiers.error());
     }
-    wrote(inode, pieces, *verifiers, settings, offset, end);
-    bool privileged;
-    {
-      std::lock_guard lock(inode->mutex);
-      privileged = killPrivileges && (inode->attributes.mode & (S_ISUID | S_ISGID)) != 0;
-      inode->unreported.killPrivileges |= privileged;
-    }
-    if (!privileged) return answer(size_t{end - offset});
-    report(inode, [this, inode, answer, bytes = end - offset](Status reported) {
+    bool privileged = wrote(inode, sent, *verifiers);
+    if (!privileged) return answer(size_t{sent.end - offset});
+    report(inode, [this, inode, answer, bytes = sent.end - offset](Status reported) {
       if (!reported) return answer(reported.error());
       // A write makes the kernel ask for new times and size, but not for a new mode.
       forgetMode_(inode->id, [answer, bytes] { answer(size_t{bytes}); });
     });
   };
-  data_.write(std::move(sent), std::move(done), unwantedOf(transfer));
+  data_.write(std::move(pieces), std::move(done), unwantedOf(transfer));
 }
 
 // mutex held.
@@ -215,20 +212,21 @@ void FileIo::noteUnsynced(Inode& inode, const ObjectRef& object, uint64_t verifi
   at->second.verifier = verifier;
 }
 
-void FileIo::wrote(const InodePtr& inode, const std::vector<WritePiece>& pieces,
-                   const Verifiers& verifiers, uint64_t settings, uint64_t offset, uint64_t end) {
-  bool first;
+bool FileIo::wrote(const InodePtr& inode, const SentWrite& sent, const Verifiers& verifiers) {
+  bool first, privileged;
   {
     std::lock_guard lock(inode->mutex);
     auto& unreported = inode->unreported;
     first = !unreported.any();
-    if (offset > inode->present().sizeBytes) inode->grownInOrder = false;
-    unreported.add(settings, end, realtime());
+    if (sent.offset > inode->present().sizeBytes) inode->grownInOrder = false;
+    unreported.add(sent.settings, sent.end, realtime());
+    privileged = sent.killPrivileges && (inode->attributes.mode & (S_ISUID | S_ISGID)) != 0;
+    unreported.killPrivileges |= privileged;
     inode->changedAt = inodes_.tick();
     std::shared_ptr<Layout> extended;
-    for (size_t i = 0; i < pieces.size(); ++i) {
-      auto& object = pieces[i].extent.object;
-      noteUnsynced(*inode, {object, pieces[i].extent.chain}, verifiers[i]);
+    for (size_t i = 0; i < sent.pieces.size(); ++i) {
+      auto& object = sent.pieces[i].extent.object;
+      noteUnsynced(*inode, {object, sent.pieces[i].extent.chain}, verifiers[i]);
       if (!inode->layout || object.component >= inode->layout->components.size() ||
           object.generation != inode->layout->generation ||
           exists(extended ? *extended : *inode->layout, object))
@@ -240,6 +238,7 @@ void FileIo::wrote(const InodePtr& inode, const std::vector<WritePiece>& pieces,
     if (extended) inode->layout = std::move(extended);
   }
   if (first) inodes_.noteUnreported(inode);
+  return privileged;
 }
 
 // ---- attributes and size ----

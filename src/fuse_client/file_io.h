@@ -86,9 +86,14 @@ class FileIo {
                Answer<size_t> answer, const TransferPtr& transfer);
   void writeNow(const InodePtr& inode, uint64_t offset, std::span<const std::byte> data,
                 bool killPrivileges, Pass pass, Answer<size_t> answer, const TransferPtr& transfer);
-  // `settings`: as it was known when they were sent.
-  void wrote(const InodePtr& inode, const std::vector<WritePiece>& pieces,
-             const Verifiers& verifiers, uint64_t settings, uint64_t offset, uint64_t end);
+  struct SentWrite {
+    std::vector<WritePiece> pieces;
+    uint64_t offset, end;
+    uint64_t settings;  // Attributes::settings as it was known then
+    bool killPrivileges;
+  };
+  // True: set-user-ID bits have to go first.
+  bool wrote(const InodePtr& inode, const SentWrite& sent, const Verifiers& verifiers);
   static void noteUnsynced(Inode& inode, const ObjectRef& object, uint64_t verifier);
   static void noteChanged(const InodePtr& inode, const std::vector<ObjectRef>& objects,
                           const Result<Verifiers>& verifiers);
