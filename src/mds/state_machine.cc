@@ -6,6 +6,7 @@
 
 #include "mds/inodes.h"
 #include "mds/keys.h"
+#include "mds/namespace.h"
 #include "mds/op_run.h"
 #include "mds/records.h"
 #include "trainfs/codec.h"
@@ -66,7 +67,7 @@ bool isRepeated(const Command& command, const View& view) {
 
 void setApplied(Txn& txn, uint64_t index, Time now) {
   txn.put(kAppliedKey, encodeNumber(index));
-  txn.put(kClockKey, encodeTime(now));
+  if (!txn.get(kClockKey) || lastCommandTime(txn) < now) txn.put(kClockKey, encodeTime(now));
 }
 
 void format(Txn& txn, const std::string& fsname, uint16_t mdtIndex, Time now) {

@@ -16,8 +16,8 @@ Outcome apply(const Command& command, Txn& txn);
 // Whether the command's slot knows it, or a later one: apply() would not execute it.
 bool isRepeated(const Command& command, const View& view);
 
-// The log index and the time of the last command applied: belongs into the same transaction as the
-// command's effect.
+// The log index of the last command applied, and the latest time of any, which never goes back:
+// belongs into the same transaction as the command's effect.
 void setApplied(Txn& txn, uint64_t index, Time now);
 
 // The content of a new MDT: root directory (mode 0755, owned by root; MDT0 only) and format

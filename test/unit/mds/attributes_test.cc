@@ -36,11 +36,13 @@ TEMPLATE_TEST_CASE("setattr changes what the mask names and nothing else", "[mds
   REQUIRE(fs.error(op) == 0);
   expected.atime = {1, 2};
   expected.mtime = {3, 4};
+  expected.settings = 1;
   expected.ctime = fs.now;
   CHECK(fs.attributes(file) == expected);
   op.mask = kSetAtimeNow | kSetMtimeNow;
   REQUIRE(fs.error(op) == 0);
   expected.atime = expected.mtime = expected.ctime = fs.now;
+  expected.settings = 2;
   CHECK(fs.attributes(file) == expected);
   op.mask = kSetUid | kSetGid;
   REQUIRE(fs.error(op) == 0);
