@@ -40,7 +40,8 @@ options tfs.1 tools/tfs/tfs
 options tfs-setstripe.1 tools/tfs/tfs setstripe
 options tfs-getstripe.1 tools/tfs/tfs getstripe
 options tfs-df.1 tools/tfs/tfs df
-for verb in osts mdts check find path2fid fid2path features stats; do options tfs-$verb.1 tools/tfs/tfs $verb; done
+for verb in osts mdts check find path2fid fid2path features stats changelog changelog_register changelog_deregister \
+  changelog_clear; do options tfs-$verb.1 tools/tfs/tfs $verb; done
 
 # A key of the configuration file is the name of a flag.
 for program in src/mds/trainfs-mds src/oss/trainfs-oss tools/mkfs.trainfs; do

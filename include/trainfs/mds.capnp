@@ -33,6 +33,46 @@ interface Mds {
 
   status @3 () -> (status :ClusterStatus);
   # For tools; needs no session.
+
+  # ---- the changelog, for tools: what has changed, for those who registered (docs/format-mds-rpc.md) ----
+
+  changelog @4 (first :UInt64, most :UInt32) -> (changes :List(Change), last :UInt64);
+  # Records from `first` on, or from the oldest that is there; at most 4096. last: the newest there is, 0: none yet.
+
+  changelogUsers @5 () -> (users :List(ChangelogUser), last :UInt64);
+
+  registerChangelog @6 (name :Text) -> (error :UInt16, user :UInt32);
+  # EEXIST: the name (unless empty) is taken. EMFILE: 64 are registered. ENAMETOOLONG: over 255 bytes.
+
+  deregisterChangelog @7 (user :UInt32) -> (error :UInt16);  # ENOENT
+
+  clearChangelog @8 (user :UInt32, upTo :UInt64) -> (error :UInt16);
+  # The user needs no record up to this one, 0: up to the newest. ENOENT. EINVAL: beyond the newest.
+}
+
+struct Change {
+  index @0 :UInt64;          # from 1, without gaps
+  type @1 :UInt8;            # Lustre's number: 1 CREAT, 2 MKDIR, 3 HLINK, 4 SLINK, 5 MKNOD, 6 UNLNK, 7 RMDIR, 8 RENME,
+                             # 11 CLOSE, 12 LYOUT, 13 TRUNC, 14 SATTR, 15 XATTR, 17 MTIME
+  time @2 :Time;
+  lastLink @3 :Bool;         # UNLNK, RMDIR, RENME: the last link of `target` went
+  hasOwner @4 :Bool;
+  uid @5 :UInt32;
+  gid @6 :UInt32;
+  target @7 :UInt64;         # RENME: what was replaced; 0: nothing
+  parent @8 :UInt64;
+  name @9 :Text;             # the new one
+  source @10 :UInt64;        # RENME: what moved
+  sourceParent @11 :UInt64;
+  sourceName @12 :Text;
+  xattr @13 :Text;
+}
+
+struct ChangelogUser {
+  id @0 :UInt32;
+  name @1 :Text;
+  cleared @2 :UInt64;        # every record up to this one
+  idleSeconds @3 :UInt64;    # since it registered or cleared something
 }
 
 struct SessionRequest {

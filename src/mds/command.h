@@ -98,11 +98,28 @@ struct RegisterOstOp {
   std::vector<uint16_t> ports;
 };
 
+// ---- the changelog (changelog.h) ----
+
+struct RegisterChangelogOp {
+  std::string name;  // of the program, to be told apart by; may be empty
+};
+struct DeregisterChangelogOp {
+  uint32_t user = 0;
+};
+struct ClearChangelogOp {
+  uint32_t user = 0;
+  uint64_t upTo = 0;  // this one, too; 0: all that there are
+};
+// Erases what every user has cleared, kTrimmedAtOnce records.
+struct TrimChangelogOp {};
+
 // In the log an operation is known by its place in this list, and its fields by their order
 // (command_record.cc): new ones go to the end.
-using Operation = std::variant<CreateOp, LinkOp, UnlinkOp, RmdirOp, RenameOp, SetAttrOp, SetXattrOp,
-                               RemoveXattrOp, SetLayoutOp, ReportOp, OpenWriteOp, InstantiateOp,
-                               ReleaseOp, OpenSessionOp, EndSessionOp, ReapedOp, RegisterOstOp>;
+using Operation =
+    std::variant<CreateOp, LinkOp, UnlinkOp, RmdirOp, RenameOp, SetAttrOp, SetXattrOp,
+                 RemoveXattrOp, SetLayoutOp, ReportOp, OpenWriteOp, InstantiateOp, ReleaseOp,
+                 OpenSessionOp, EndSessionOp, ReapedOp, RegisterOstOp, RegisterChangelogOp,
+                 DeregisterChangelogOp, ClearChangelogOp, TrimChangelogOp>;
 
 inline constexpr uint16_t kNoSlot = 0xffff;
 inline constexpr SessionId kMdsItself{0};  // as the session of a command
@@ -123,7 +140,8 @@ struct Outcome {
   InodeId inode;  // the inode concerned (created, found, changed); kNoInode: none or gone
   bool existed = false;
   // OpenSession: the new session's id; EndSession: 1, it still holds something; RegisterOst: the
-  // chain's version; Report: kSizeToBeAsked
+  // chain's version; Report: kSizeToBeAsked; RegisterChangelog: the user; TrimChangelog: 1, there is
+  // more
   uint64_t value = 0;
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };

@@ -56,10 +56,16 @@ struct Fields {
       codec(op.session);
     else if constexpr (kIs<ReapedOp, Op>)
       codec(op.inode, op.generation);
-    else {
-      static_assert(kIs<RegisterOstOp, Op>, "an operation without its fields");
+    else if constexpr (kIs<RegisterOstOp, Op>)
       codec(op.index, op.uuid, op.host, op.ports);
-    }
+    else if constexpr (kIs<RegisterChangelogOp, Op>)
+      codec(op.name);
+    else if constexpr (kIs<DeregisterChangelogOp, Op>)
+      codec(op.user);
+    else if constexpr (kIs<ClearChangelogOp, Op>)
+      codec(op.user, op.upTo);
+    else
+      static_assert(kIs<TrimChangelogOp, Op>, "an operation without its fields");
   }
 };
 

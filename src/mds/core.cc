@@ -21,6 +21,7 @@ Core::Core(Store& store, Log& log, kj::Timer& timer, ServerOptions given)
       recovery(store_, commands, glimpse, timer_, options),
       reaper(store_, commands, osts, timer_, options),
       ended(store_, commands, reaper, timer_, options),
+      changelog(store_, commands, choices, timer_, options),
       tasks_(kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this))),
       service({store_, commands, osts, sessions, locks, recovery, reaper, ended, timer_, options,
                *tasks_}),
@@ -31,6 +32,7 @@ Core::Core(Store& store, Log& log, kj::Timer& timer, ServerOptions given)
   tasks_->add(recovery.run());
   tasks_->add(reaper.run());
   tasks_->add(ended.run());
+  tasks_->add(changelog.run());
 }
 
 void Core::requireServing() const {

@@ -6,6 +6,7 @@
 #include <kj/async.h>
 #include <kj/timer.h>
 
+#include "mds/changelog_service.h"
 #include "mds/choices.h"
 #include "mds/cluster_map.h"
 #include "mds/ended_sessions.h"
@@ -57,6 +58,7 @@ class Core final : private kj::TaskSet::ErrorHandler {
   SizeRecovery recovery;
   Reaper reaper;
   EndedSessions ended;
+  ChangelogService changelog;
 
  private:
   void taskFailed(kj::Exception&& exception) override;

@@ -160,6 +160,17 @@ std::string slotKey(SessionId session, uint16_t slot) {
 std::string garbagePrefix() {
   return "G";
 }
+std::string changesPrefix() {
+  return "K";
+}
+std::string changeKey(uint64_t index) {
+  return tagged("K", index);
+}
+uint64_t indexOfChangeKey(std::string_view key) {
+  KJ_REQUIRE(key.size() == 1 + 8, "changelog record with a damaged key", key.size());
+  return readBigEndian(key.substr(1));
+}
+
 std::string garbageKey(InodeId inode, uint32_t generation) {
   auto key = tagged("G", inode.value);
   appendBigEndian(key, generation);

@@ -11,6 +11,7 @@
 //   'G' inode generation:32              layout record of objects to be destroyed
 //   'C' name                             configuration and counters
 //   'C' "ost/" index:32                  OST record
+//   'K' index                            changelog record
 #pragma once
 
 #include <cstdint>
@@ -96,6 +97,10 @@ std::string garbagePrefix();
 std::string garbageKey(InodeId inode, uint32_t generation);
 InodeId inodeOfGarbageKey(std::string_view key);
 
+std::string changesPrefix();
+std::string changeKey(uint64_t index);
+uint64_t indexOfChangeKey(std::string_view key);
+
 inline constexpr std::string_view kFormatVersionKey = "Cversion";
 inline constexpr std::string_view kFsnameKey = "Cfsname";
 inline constexpr std::string_view kMdtIndexKey = "Cmdt";
@@ -104,6 +109,9 @@ inline constexpr std::string_view kNextSessionKey = "CnextSession";
 inline constexpr std::string_view kEpochKey = "Cepoch";
 inline constexpr std::string_view kAppliedKey = "Capplied";
 inline constexpr std::string_view kClockKey = "Cclock";
+inline constexpr std::string_view kChangelogUsersKey = "CchangelogUsers";
+inline constexpr std::string_view kNextChangelogUserKey = "CnextChangelogUser";
+inline constexpr std::string_view kLastChangeKey = "ClastChange";
 inline constexpr std::string_view kOstsPrefix = "Cost/";
 std::string ostKey(uint32_t index);
 

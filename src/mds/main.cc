@@ -22,6 +22,7 @@ struct Config {
   uint32_t connectionsMax = 1024, sessionsMax = 4096;
   uint32_t mapGigabytes = 1024;
   uint32_t reserveMegabytes = 64;
+  uint32_t changelogThousands = 10000, changelogIdleDays = 30;
   std::string metricsListen, directory;
 };
 
@@ -41,6 +42,11 @@ void declare(ProgramOptions& options, Config& config) {
   options.add("reserve", config.reserveMegabytes,
               "MiB of disk kept for the store: with less, only what frees something is done", 64,
               65536);
+  options.add("changelog-max", config.changelogThousands,
+              "thousand records that a user of the changelog may fall behind", 1, 1000000);
+  options.add("changelog-idle", config.changelogIdleDays,
+              "days after which a user of the changelog that clears nothing is deregistered", 1,
+              3650);
   options.add("metrics-listen", config.metricsListen,
               "HOST:PORT of an HTTP endpoint for Prometheus; default: none", checkMetricsAddress);
   options.addPositional("DIR", config.directory, "the target, made by mkfs.trainfs --mdt",
@@ -81,6 +87,8 @@ void serve(ServerProcess& process, const Config& config, const HostPort& at, con
   options.silenceMax = config.silenceSeconds * kj::SECONDS;
   options.connectionsMax = config.connectionsMax;
   options.sessionsMax = config.sessionsMax;
+  options.changelogRecordsMax = config.changelogThousands * uint64_t{1000};
+  options.changelogIdleMax = config.changelogIdleDays * kj::DAYS;
   options.targetUuid = target.uuid;
   options.address = hostPortText({at.host, static_cast<uint16_t>(listener->getPort())});
   options.space = [directory = config.directory] { return spaceOfMdt(directory); };

@@ -69,6 +69,20 @@ class MdsRpc final : public rpc::Mds::Server {
     return core_->guard(runRegisterOst(context));
   }
   kj::Promise<void> status(StatusContext context) override;
+  kj::Promise<void> changelog(ChangelogContext context) override;
+  kj::Promise<void> changelogUsers(ChangelogUsersContext context) override;
+  kj::Promise<void> registerChangelog(RegisterChangelogContext context) override {
+    core_->requireServing();
+    return core_->guard(runRegisterChangelog(context));
+  }
+  kj::Promise<void> deregisterChangelog(DeregisterChangelogContext context) override {
+    core_->requireServing();
+    return core_->guard(runDeregisterChangelog(context));
+  }
+  kj::Promise<void> clearChangelog(ClearChangelogContext context) override {
+    core_->requireServing();
+    return core_->guard(runClearChangelog(context));
+  }
 
  private:
   // A call that may wait long, of which a connection has few at a time.
@@ -88,6 +102,9 @@ class MdsRpc final : public rpc::Mds::Server {
 
   kj::Promise<void> runOpenSession(OpenSessionContext context);
   kj::Promise<void> runRegisterOst(RegisterOstContext context);
+  kj::Promise<void> runRegisterChangelog(RegisterChangelogContext context);
+  kj::Promise<void> runDeregisterChangelog(DeregisterChangelogContext context);
+  kj::Promise<void> runClearChangelog(ClearChangelogContext context);
   std::string wrongFsname(capnp::Text::Reader given) const;
 
   std::shared_ptr<Core> core_;
@@ -218,6 +235,55 @@ kj::Promise<void> MdsRpc::status(StatusContext context) {
     sessions[s].setMayCache(all[s]->mayCache);
   }
   return kj::READY_NOW;
+}
+
+// ---- the changelog ----
+
+kj::Promise<void> MdsRpc::changelog(ChangelogContext context) {
+  core_->requireServing();
+  auto params = context.getParams();
+  auto [changes, last] = core_->changelog.read(params.getFirst(), params.getMost());
+  auto results = context.getResults();
+  auto out = results.initChanges(changes.size());
+  for (size_t i = 0; i < changes.size(); ++i) encode(changes[i], out[i]);
+  results.setLast(last);
+  return kj::READY_NOW;
+}
+
+kj::Promise<void> MdsRpc::changelogUsers(ChangelogUsersContext context) {
+  core_->requireServing();
+  auto [users, last] = core_->changelog.users();
+  auto results = context.getResults();
+  auto now = core_->choices.now().seconds;
+  auto out = results.initUsers(users.size());
+  for (size_t i = 0; i < users.size(); ++i) {
+    out[i].setId(users[i].id);
+    out[i].setName(users[i].name.c_str());
+    out[i].setCleared(users[i].cleared);
+    out[i].setIdleSeconds(now - users[i].lastUse.seconds);
+  }
+  results.setLast(last);
+  return kj::READY_NOW;
+}
+
+kj::Promise<void> MdsRpc::runRegisterChangelog(RegisterChangelogContext context) {
+  Waiting waiting(waiting_);
+  auto user = co_await core_->changelog.add(std::string(text(context.getParams().getName())));
+  context.getResults().setError(user.errnoOrZero());
+  if (user) context.getResults().setUser(*user);
+}
+
+kj::Promise<void> MdsRpc::runDeregisterChangelog(DeregisterChangelogContext context) {
+  Waiting waiting(waiting_);
+  auto done = co_await core_->changelog.remove(context.getParams().getUser());
+  context.getResults().setError(done.errnoOrZero());
+}
+
+kj::Promise<void> MdsRpc::runClearChangelog(ClearChangelogContext context) {
+  Waiting waiting(waiting_);
+  auto params = context.getParams();
+  auto done = co_await core_->changelog.clear(params.getUser(), params.getUpTo());
+  context.getResults().setError(done.errnoOrZero());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "mds/changelog.h"
 #include "mds/directory.h"
 #include "mds/inodes.h"
 #include "mds/names.h"
@@ -105,6 +106,19 @@ InodeRecord newInode(const CreateOp& op, const Command& command, const InodeReco
   return record;
 }
 
+ChangeType changeType(uint32_t mode) {
+  switch (mode & S_IFMT) {
+    case S_IFREG:
+      return ChangeType::kCreate;
+    case S_IFDIR:
+      return ChangeType::kMkdir;
+    case S_IFLNK:
+      return ChangeType::kSymlink;
+    default:
+      return ChangeType::kMknod;
+  }
+}
+
 // Inode numbers are used once: the leader counts on from the highest that the store has seen.
 void raiseNextInode(Txn& txn, InodeId used) {
   if (nextInode(txn) <= used) txn.put(kNextInodeKey, encodeNumber(used.value + 1));
@@ -135,6 +149,9 @@ Result<Outcome> run(const CreateOp& op, const Command& command, Txn& txn) {
   if (record.isRegular() && op.writing && command.session.value != 0)
     relate(txn, Relation::kWriter, command.session, op.newInode);
   raiseNextInode(txn, op.newInode);
+  logChange(
+      txn, command,
+      {.type = changeType(op.mode), .target = op.newInode, .parent = op.parent, .name = op.name});
   return Outcome{.inode = op.newInode};
 }
 

@@ -2,6 +2,7 @@
 // written.
 #include <algorithm>
 
+#include "mds/changelog.h"
 #include "mds/inodes.h"
 #include "mds/op_run.h"
 #include "striping/layout.h"
@@ -74,6 +75,7 @@ Result<Outcome> run(const SetLayoutOp& op, const Command& command, Txn& txn) {
   if (!set) return set.error();
   record->attributes.ctime = command.now;
   putInode(txn, *record);
+  logChange(txn, command, {.type = ChangeType::kLayout, .target = op.inode});
   return Outcome{.inode = op.inode};
 }
 

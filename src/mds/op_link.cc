@@ -1,4 +1,5 @@
 // link(2): a second name for a file. Linux vfs_link() and POSIX.1-2017 link() for the errors.
+#include "mds/changelog.h"
 #include "mds/directory.h"
 #include "mds/inodes.h"
 #include "mds/names.h"
@@ -26,6 +27,9 @@ Result<Outcome> run(const LinkOp& op, const Command& command, Txn& txn) {
   addName(txn, *record, *key);
   putInode(txn, *record);
   putInode(txn, *parent);
+  logChange(
+      txn, command,
+      {.type = ChangeType::kHardlink, .target = op.inode, .parent = op.parent, .name = op.name});
   return Outcome{.inode = op.inode};
 }
 

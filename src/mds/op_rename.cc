@@ -2,6 +2,7 @@
 // it leaves a choice, Linux do_renameat2() and vfs_rename().
 #include <kj/debug.h>
 
+#include "mds/changelog.h"
 #include "mds/directory.h"
 #include "mds/inodes.h"
 #include "mds/names.h"
@@ -153,6 +154,32 @@ void move(Txn& txn, Rename& rename, const Holders& holders, Time now) {
   dropLink(txn, *std::move(rename.replaced), holders, now);
 }
 
+void logRename(Txn& txn, const Command& command, const RenameOp& op, const Rename& rename) {
+  ChangeRecord change{.type = ChangeType::kRename,
+                      .parent = op.newParent,
+                      .name = op.newName,
+                      .source = rename.moved.attributes.inode,
+                      .sourceParent = op.parent,
+                      .sourceName = op.name};
+  if (!op.exchange) {
+    if (rename.replaced) {
+      auto& replaced = *rename.replaced;
+      change.target = replaced.attributes.inode;
+      change.lastLink = replaced.isDirectory() || replaced.attributes.links == 1;
+    }
+    return logChange(txn, command, std::move(change));
+  }
+  // Two moves, neither of which replaces anything.
+  ChangeRecord back{.type = ChangeType::kRename,
+                    .parent = op.parent,
+                    .name = op.name,
+                    .source = rename.replaced->attributes.inode,
+                    .sourceParent = op.newParent,
+                    .sourceName = op.newName};
+  logChange(txn, command, std::move(change));
+  logChange(txn, command, std::move(back));
+}
+
 }  // namespace
 
 Result<Outcome> run(const RenameOp& op, const Command& command, Txn& txn) {
@@ -170,6 +197,7 @@ Result<Outcome> run(const RenameOp& op, const Command& command, Txn& txn) {
     if (auto good = checkReplaced(txn, rename); !good) return good.error();
   if (auto good = checkLinks(op, rename); !good) return good.error();
 
+  logRename(txn, command, op, rename);
   if (op.exchange)
     exchange(txn, rename, command.now);
   else

@@ -1,6 +1,7 @@
 // What a writer tells when it syncs, closes or is recalled: size, times, which objects exist now.
 // A size that somebody else has set since is not undone: then the file gets the mark of the MDS
 // itself, and its size is asked of the OSTs, as after a writer that died.
+#include "mds/changelog.h"
 #include "mds/inodes.h"
 #include "mds/op_run.h"
 #include "mds/privileges.h"
@@ -50,7 +51,10 @@ Result<Outcome> run(const ReportOp& op, const Command& command, Txn& txn) {
   if (grows || timed) attributes.ctime = command.now;
   if (op.killPrivileges) killPrivileges(txn, attributes, command.now);
   if (auto after = encodeInode(*record); after != before) txn.put(inodeKey(op.inode), after);
-  if (!op.stillWriting) unrelate(txn, Relation::kWriter, command.session, op.inode);
+  if (!op.stillWriting) {
+    unrelate(txn, Relation::kWriter, command.session, op.inode);
+    logChange(txn, command, {.type = ChangeType::kClose, .target = op.inode});
+  }
   if (overtaken) relate(txn, Relation::kWriter, kMdsItself, op.inode);
   return Outcome{.inode = op.inode, .value = overtaken ? kSizeToBeAsked : 0};
 }

@@ -1,4 +1,5 @@
 // rmdir(2). A directory that somebody has open stays, without links, until it is released.
+#include "mds/changelog.h"
 #include "mds/directory.h"
 #include "mds/inodes.h"
 #include "mds/names.h"
@@ -17,6 +18,12 @@ Result<Outcome> run(const RmdirOp& op, const Command& command, Txn& txn) {
   if (!record) return record.error();
   if (!isEmpty(txn, inode)) return Errno(ENOTEMPTY);
 
+  logChange(txn, command,
+            {.type = ChangeType::kRmdir,
+             .lastLink = true,
+             .target = inode,
+             .parent = op.parent,
+             .name = op.name});
   txn.erase(entry->key);
   dropName(txn, *record, entry->key);
   parent->attributes.links--;

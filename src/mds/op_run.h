@@ -26,5 +26,9 @@ Result<Outcome> run(const OpenSessionOp& op, const Command& command, Txn& txn);
 Result<Outcome> run(const EndSessionOp& op, const Command& command, Txn& txn);
 Result<Outcome> run(const ReapedOp& op, const Command& command, Txn& txn);
 Result<Outcome> run(const RegisterOstOp& op, const Command& command, Txn& txn);
+Result<Outcome> run(const RegisterChangelogOp& op, const Command& command, Txn& txn);
+Result<Outcome> run(const DeregisterChangelogOp& op, const Command& command, Txn& txn);
+Result<Outcome> run(const ClearChangelogOp& op, const Command& command, Txn& txn);
+Result<Outcome> run(const TrimChangelogOp& op, const Command& command, Txn& txn);
 
 }  // namespace trainfs::mds

@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "mds/changelog.h"
 #include "mds/inodes.h"
 #include "mds/op_run.h"
 #include "mds/privileges.h"
@@ -45,6 +47,15 @@ void setSize(Attributes& attributes, uint64_t sizeBytes, Time now) {
   attributes.mtime = now;
 }
 
+// One record for one request, of what weighs most in it, as Lustre. Nobody follows access times.
+std::optional<ChangeType> changeType(uint32_t mask) {
+  if (mask & kSetSize) return ChangeType::kTruncate;
+  if (mask & (kSetMode | kSetUid | kSetGid | kSetFlags | kKillPrivileges))
+    return ChangeType::kSetattr;
+  if (mask & (kSetMtime | kSetMtimeNow)) return ChangeType::kMtime;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<Outcome> run(const SetAttrOp& op, const Command& command, Txn& txn) {
@@ -69,6 +80,7 @@ Result<Outcome> run(const SetAttrOp& op, const Command& command, Txn& txn) {
   if (op.mask & kSetFlags) attributes.flags = op.flags;
   attributes.ctime = command.now;
   putInode(txn, *record);
+  if (auto type = changeType(op.mask)) logChange(txn, command, {.type = *type, .target = op.inode});
   return Outcome{.inode = op.inode};
 }
 

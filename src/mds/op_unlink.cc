@@ -1,4 +1,5 @@
 // unlink(2). EISDIR for a directory as Linux has it (POSIX: EPERM).
+#include "mds/changelog.h"
 #include "mds/directory.h"
 #include "mds/inodes.h"
 #include "mds/names.h"
@@ -17,6 +18,12 @@ Result<Outcome> run(const UnlinkOp& op, const Command& command, Txn& txn) {
   if (!record) return record.error();
   if (record->isDirectory()) return Errno(EISDIR);
 
+  logChange(txn, command,
+            {.type = ChangeType::kUnlink,
+             .lastLink = record->attributes.links == 1,
+             .target = inode,
+             .parent = op.parent,
+             .name = op.name});
   txn.erase(entry->key);
   dropName(txn, *record, entry->key);
   touchDirectory(*parent, command.now);

@@ -2,6 +2,7 @@
 // kernel's rule.
 #include <linux/limits.h>
 
+#include "mds/changelog.h"
 #include "mds/inodes.h"
 #include "mds/namespace.h"
 #include "mds/op_run.h"
@@ -57,6 +58,7 @@ Result<Outcome> run(const SetXattrOp& op, const Command& command, Txn& txn) {
   txn.put(key, op.value);
   record->attributes.ctime = command.now;
   putInode(txn, *record);
+  logChange(txn, command, {.type = ChangeType::kXattr, .target = op.inode, .xattr = op.name});
   return Outcome{.inode = op.inode};
 }
 
@@ -70,6 +72,7 @@ Result<Outcome> run(const RemoveXattrOp& op, const Command& command, Txn& txn) {
   txn.erase(key);
   record->attributes.ctime = command.now;
   putInode(txn, *record);
+  logChange(txn, command, {.type = ChangeType::kXattr, .target = op.inode, .xattr = op.name});
   return Outcome{.inode = op.inode};
 }
 

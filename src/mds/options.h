@@ -25,6 +25,12 @@ struct ServerOptions {
   kj::Duration retryDelay = 500 * kj::MILLISECONDS;
   kj::Duration tick = 500 * kj::MILLISECONDS;
 
+  // A user of the changelog that has more records to clear, or has cleared none of what is there
+  // for so long, is deregistered.
+  uint64_t changelogRecordsMax = 10'000'000;
+  kj::Duration changelogIdleMax = 30 * kj::DAYS;
+  kj::Duration changelogPause = 60 * kj::SECONDS;  // between looks at them
+
   // A connection is closed when its first message, or any further one, is not there in this time.
   kj::Duration greetingMax = 10 * kj::SECONDS;
   kj::Duration idleMax = 60 * kj::SECONDS;  // clientTerm if that is longer

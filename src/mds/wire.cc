@@ -224,6 +224,23 @@ void encode(const NamesPage& in, rpc::Session::NamesResults::Builder out) {
   out.getNext().setPlace(in.next.place);
 }
 
+void encode(const ChangeRecord& in, rpc::Change::Builder out) {
+  out.setIndex(in.index);
+  out.setType(static_cast<uint8_t>(in.type));
+  encode(in.time, out.initTime());
+  out.setLastLink(in.lastLink);
+  out.setHasOwner(in.hasOwner);
+  out.setUid(in.uid);
+  out.setGid(in.gid);
+  out.setTarget(in.target.value);
+  out.setParent(in.parent.value);
+  out.setName(in.name.c_str());
+  out.setSource(in.source.value);
+  out.setSourceParent(in.sourceParent.value);
+  out.setSourceName(in.sourceName.c_str());
+  out.setXattr(in.xattr.c_str());
+}
+
 void encode(const ClusterMap& in, rpc::ClusterMap::Builder out) {
   out.setVersion(in.version);
   out.setFsname(in.fsname.c_str());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "mds.capnp.h"
+#include "mds/changelog.h"
 #include "mds/cluster_map.h"
 #include "mds/command.h"
 #include "mds/names.h"
@@ -45,6 +46,7 @@ Result<std::vector<FileLock>> decodeLocks(capnp::List<rpc::FileLock>::Reader in)
 void encode(const Node& in, rpc::Node::Builder out);
 void encode(const DirPage& in, capnp::List<rpc::Entry>::Builder out);
 void encode(const NamesPage& in, rpc::Session::NamesResults::Builder out);
+void encode(const ChangeRecord& in, rpc::Change::Builder out);
 void encode(const ClusterMap& in, rpc::ClusterMap::Builder out);
 void encode(const FileLock& in, rpc::FileLock::Builder out);
 

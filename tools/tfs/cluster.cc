@@ -1,23 +1,11 @@
 #include "cluster.h"
 
-#include <capnp/rpc-twoparty.h>
-#include <kj/async-io.h>
-
 #include <algorithm>
 
-#include "mds.capnp.h"
+#include "mds_connection.h"
 
 namespace trainfs::tfs {
 namespace {
-
-// KJ adds "remote exception: " and the failed call's name in front of what a person wants to read.
-std::string words(const kj::Exception& exception) {
-  if (exception.getType() == kj::Exception::Type::OVERLOADED) return "no answer in time";
-  std::string text = exception.getDescription().cStr();
-  for (const char* prefix : {"remote exception: ", "connect(): ", "::connect(): "})
-    if (text.rfind(prefix, 0) == 0) text.erase(0, std::string(prefix).size());
-  return text.substr(0, text.find('\n'));
-}
 
 std::vector<TargetStatus> decode(capnp::List<rpc::TargetStatus>::Reader targets) {
   std::vector<TargetStatus> result;
@@ -36,37 +24,17 @@ std::vector<TargetStatus> decode(capnp::List<rpc::TargetStatus>::Reader targets)
   return result;
 }
 
-std::string nameOf(const MdsAddress& server) {
-  bool v6 = server.host.find(':') != std::string::npos;
-  return (v6 ? "[" + server.host + "]" : server.host) + ":" + std::to_string(server.port);
-}
-
 ClusterStatus ask(kj::AsyncIoContext& io, const MdsAddress& server, const std::string& fsname,
                   kj::Duration patience) {
-  auto& timer = io.provider->getTimer();
-  auto deadline = timer.now() + patience;
-  auto bounded = [&](auto promise) {
-    return timer.timeoutAt(deadline, kj::mv(promise)).wait(io.waitScope);
-  };
-  auto address = bounded(io.provider->getNetwork().parseAddress(server.host.c_str(), server.port));
-  auto stream = bounded(address->connect());
-  capnp::TwoPartyClient client(*stream);
-  auto mds = client.bootstrap().castAs<rpc::Mds>();
-  auto hello = mds.helloRequest();
-  hello.setProtocolVersion(rpc::PROTOCOL_VERSION);
-  auto greeting = bounded(hello.send());
-  KJ_REQUIRE(greeting.getProtocolVersion() == rpc::PROTOCOL_VERSION,
-             "it speaks another version of the protocol", greeting.getProtocolVersion());
-  auto answer = bounded(mds.statusRequest().send());
+  MdsConnection connection(io, server, fsname, patience);
+  auto answer = connection.call(connection.mds().statusRequest());
   auto status = answer.getStatus();
-  KJ_REQUIRE(status.getFsname() == fsname.c_str(), "it serves another file system",
-             status.getFsname());
   ClusterStatus result{.fsname = status.getFsname().cStr(),
                        .mdts = decode(status.getMdts()),
                        .osts = decode(status.getOsts())};
   // What it listens on may be an address that nobody else can use; this one has been used.
   for (TargetStatus& mdt : result.mdts)
-    if (mdt.index == greeting.getMdtIndex()) mdt.address = nameOf(server);
+    if (mdt.index == connection.mdtIndex()) mdt.address = nameOf(server);
   for (auto ost : status.getMap().getOsts())
     for (uint16_t port : ost.getPorts())
       result.dataPorts.push_back({ost.getIndex(), ost.getHost().cStr(), port});

@@ -22,7 +22,7 @@ struct Command {
 };
 
 extern const Command kSetstripe, kGetstripe, kFind, kPath2fid, kFid2path, kDf, kOsts, kMdts, kCheck,
-    kFeatures, kStats;
+    kFeatures, kStats, kChangelog, kChangelogRegister, kChangelogDeregister, kChangelogClear;
 
 // "tfs NAME: WHAT" and where help is, on stderr. Returns kExitUsage.
 int usageError(const char* command, const std::string& what);

@@ -8,8 +8,21 @@ using namespace trainfs::tfs;
 
 namespace {
 
-const Command* const kCommands[] = {&kSetstripe, &kGetstripe, &kFind,  &kPath2fid, &kFid2path, &kDf,
-                                    &kOsts,      &kMdts,      &kCheck, &kFeatures, &kStats};
+const Command* const kCommands[] = {&kSetstripe,
+                                    &kGetstripe,
+                                    &kFind,
+                                    &kPath2fid,
+                                    &kFid2path,
+                                    &kDf,
+                                    &kOsts,
+                                    &kMdts,
+                                    &kCheck,
+                                    &kFeatures,
+                                    &kStats,
+                                    &kChangelog,
+                                    &kChangelogRegister,
+                                    &kChangelogDeregister,
+                                    &kChangelogClear};
 
 const Command* find(const char* name) {
   for (const Command* command : kCommands)
@@ -24,9 +37,9 @@ void printHelp(FILE* out) {
       "lfs.\n\n",
       out);
   for (const Command* command : kCommands)
-    std::fprintf(out, "  %-10s %s\n", command->name, command->summary);
+    std::fprintf(out, "  %-21s %s\n", command->name, command->summary);
   std::fputs(
-      "  help       how to use one of them: tfs help setstripe\n"
+      "  help                  how to use one of them: tfs help setstripe\n"
       "\n"
       "First steps:\n"
       "  tfs df -h                            how full the file system is\n"

@@ -1,9 +1,11 @@
 // Random commands against the state machine and the reference model: same results, same tree, a
 // sound store. TRAINFS_SEED replays a run.
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 
 #include "fixture.h"
+#include "mds/changelog.h"
 #include "mds/names.h"
 #include "reference_model.h"
 #include "store_check.h"
@@ -191,7 +193,91 @@ void requireSameTree(const View& view, const ReferenceModel& model) {
   REQUIRE(inodes == model.nodes().size());
 }
 
+// Knows the names there are from the records of the changelog alone.
+class Follower {
+ public:
+  void follow(const View& view) {
+    for (auto changes = readChangelog(view, next_, 100); !changes.empty();
+         changes = readChangelog(view, next_, 100)) {
+      for (auto& change : changes) {
+        REQUIRE(change.index == next_++);
+        take(change);
+      }
+    }
+  }
+  uint64_t seen() const { return next_ - 1; }
+  const std::map<std::pair<InodeId, std::string>, InodeId>& names() const { return names_; }
+
+ private:
+  void take(const ChangeRecord& change) {
+    std::pair name(change.parent, change.name);
+    switch (change.type) {
+      case ChangeType::kCreate:
+      case ChangeType::kMkdir:
+      case ChangeType::kHardlink:
+      case ChangeType::kSymlink:
+      case ChangeType::kMknod:
+        REQUIRE(names_.emplace(name, change.target).second);
+        break;
+      case ChangeType::kUnlink:
+      case ChangeType::kRmdir: {
+        REQUIRE(names_.contains(name));
+        REQUIRE(names_[name] == change.target);
+        names_.erase(name);
+        REQUIRE(change.lastLink == !named(change.target));
+        break;
+      }
+      case ChangeType::kRename:
+        rename(change, name);
+        break;
+      default:
+        REQUIRE(change.name.empty());
+    }
+  }
+  void rename(const ChangeRecord& change, const std::pair<InodeId, std::string>& name) {
+    // The other half of an exchange: the first has put something else where it comes from.
+    std::pair from(change.sourceParent, change.sourceName);
+    if (auto old = names_.find(from); old != names_.end() && old->second == change.source)
+      names_.erase(old);
+    bool replaces = change.target != kNoInode;
+    if (replaces) REQUIRE(names_[name] == change.target);
+    names_[name] = change.source;
+    if (replaces) REQUIRE(change.lastLink == !named(change.target));
+  }
+  bool named(InodeId inode) const {
+    return std::any_of(names_.begin(), names_.end(),
+                       [&](auto& entry) { return entry.second == inode; });
+  }
+
+  uint64_t next_ = 1;
+  std::map<std::pair<InodeId, std::string>, InodeId> names_;
+};
+
 }  // namespace
+
+TEST_CASE("who follows the changelog knows every name", "[mds][random][changelog]") {
+  uint64_t seed = testSeed();
+  INFO("replay with TRAINFS_SEED=" << seed);
+  Fixture<MemStore> fs;
+  auto user = static_cast<uint32_t>(fs.run(RegisterChangelogOp{"follower"}).value);
+  ReferenceModel model;
+  CommandSource source(seed, model);
+  Follower follower;
+  for (int i = 0; i < 6000; i++) {
+    auto command = source.next();
+    REQUIRE(fs.applyAll(command).error == model.apply(command.op, command.session));
+    if (i % 50 != 0) continue;
+    follower.follow(*fs.view());
+    std::map<std::pair<InodeId, std::string>, InodeId> expected;
+    for (auto& [directory, node] : model.nodes())
+      for (auto& [name, inode] : node.entries) expected[{directory, name}] = inode;
+    REQUIRE(follower.names() == expected);
+    REQUIRE(fs.error(ClearChangelogOp{user, follower.seen()}) == 0);
+    while (fs.run(TrimChangelogOp{}).value != 0) continue;
+    REQUIRE(readChangelog(*fs.view(), 0, 1).empty());
+  }
+  CHECK(follower.seen() > 1000);
+}
 
 TEMPLATE_TEST_CASE("random commands do what POSIX says", "[mds][random]", MemStore, LmdbStore) {
   constexpr int kCommands = 8000;
@@ -243,6 +329,7 @@ TEMPLATE_TEST_CASE("a failed command changes nothing", "[mds][random]", MemStore
   uint64_t seed = testSeed();
   INFO("replay with TRAINFS_SEED=" << seed);
   Fixture<TestType> fs;
+  REQUIRE(fs.error(RegisterChangelogOp{}) == 0);
   ReferenceModel model;
   CommandSource source(seed, model);
   for (int i = 0; i < 3000; i++) {

@@ -264,7 +264,11 @@ TEST_CASE("commands survive being written down") {
                              OpenSessionOp{"client"},
                              EndSessionOp{{1}},
                              ReapedOp{{1}, 2},
-                             RegisterOstOp{1, "uuid", "host", {2, 3}}};
+                             RegisterOstOp{1, "uuid", "host", {2, 3}},
+                             RegisterChangelogOp{"n"},
+                             DeregisterChangelogOp{1},
+                             ClearChangelogOp{1, 2},
+                             TrimChangelogOp{}};
   REQUIRE(all.size() == std::variant_size_v<Operation>);
   for (auto& op : all) {
     Command command{.session = {1},

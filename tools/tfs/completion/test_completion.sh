@@ -15,7 +15,7 @@ complete_line() { # complete_line WORD...: what is offered for the last
 }
 plain() { sed 's/\\-/-/g; s/\\f[BIRP]//g; s/\\&//g' "$1"; }
 
-commands=$("$tfs" --help | sed -nE 's/^  ([a-z][a-z0-9]*) .*/\1/p' | grep -vx -e help -e tfs)
+commands=$("$tfs" --help | sed -nE 's/^  ([a-z][a-z0-9_]*) .*/\1/p' | grep -vx -e help -e tfs)
 [ "$(wc -w <<<"$commands")" -ge 11 ] || complain "only these commands: $commands"
 offered=$(complete_line "$tfs" "")
 for command in $commands; do

@@ -7,7 +7,7 @@ _tfs_options() {
     grep -oE '(^|[ ,;])--?([A-Za-z][A-Za-z-]*0?|0)' | tr -d ' ,;'
 }
 
-_tfs_commands() { "$1" --help 2>/dev/null | sed -nE 's/^  ([a-z][a-z0-9]*)  +[^ ].*/\1/p'; }
+_tfs_commands() { "$1" --help 2>/dev/null | sed -nE 's/^  ([a-z][a-z0-9_]*)  +[^ ].*/\1/p'; }
 
 _tfs_mounts() { sed -nE "s,^([^ ]+ ){4}([^ ]+) .* - fuse\.trainfs .*,\2,p" /proc/self/mountinfo; }
 
@@ -24,7 +24,7 @@ _tfs() {
   else
     case $command in
       check) words=(osts mdts mgts all servers) ;;
-      df | osts | mdts | features | stats | fid2path) mapfile -t words < <(_tfs_mounts) ;;
+      df | osts | mdts | features | stats | fid2path | changelog*) mapfile -t words < <(_tfs_mounts) ;;
     esac
     mapfile -t COMPREPLY < <(compgen -f -- "$word")
     compopt -o filenames 2>/dev/null

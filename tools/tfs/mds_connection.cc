@@ -1,0 +1,35 @@
+#include "mds_connection.h"
+
+namespace trainfs::tfs {
+
+MdsConnection::MdsConnection(kj::AsyncIoContext& io, const MdsAddress& server,
+                             const std::string& fsname, kj::Duration patience)
+    : io_(io), timer_(io.provider->getTimer()), deadline_(timer_.now() + patience) {
+  auto address = bounded(io.provider->getNetwork().parseAddress(server.host.c_str(), server.port));
+  stream_ = bounded(address->connect());
+  client_ = kj::heap<capnp::TwoPartyClient>(*stream_);
+  auto hello = mds().helloRequest();
+  hello.setProtocolVersion(rpc::PROTOCOL_VERSION);
+  auto greeting = call(hello);
+  KJ_REQUIRE(greeting.getProtocolVersion() == rpc::PROTOCOL_VERSION,
+             "it speaks another version of the protocol", greeting.getProtocolVersion());
+  KJ_REQUIRE(greeting.getFsname() == fsname.c_str(), "it serves another file system",
+             greeting.getFsname());
+  mdtIndex_ = greeting.getMdtIndex();
+}
+
+std::string nameOf(const MdsAddress& server) {
+  bool v6 = server.host.find(':') != std::string::npos;
+  return (v6 ? "[" + server.host + "]" : server.host) + ":" + std::to_string(server.port);
+}
+
+// KJ adds "remote exception: " and the failed call's name in front of it.
+std::string words(const kj::Exception& exception) {
+  if (exception.getType() == kj::Exception::Type::OVERLOADED) return "no answer in time";
+  std::string text = exception.getDescription().cStr();
+  for (const char* prefix : {"remote exception: ", "connect(): ", "::connect(): "})
+    if (text.rfind(prefix, 0) == 0) text.erase(0, std::string(prefix).size());
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace trainfs::tfs
