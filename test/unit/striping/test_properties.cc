@@ -295,6 +295,11 @@ TEST_CASE("layouts survive their record and their text") {
     std::string text = formatLayout(layout);
     INFO(text.substr(0, 1000));
     auto kept = parseLayout(text, StateFields::kKeep);
+    // Several very wide components: more than an extended attribute holds.
+    if (text.size() > kLayoutTextBytesMax) {
+      REQUIRE(kept.error != "");
+      continue;
+    }
     REQUIRE(kept.error == "");
     REQUIRE(kept.layout == layout);
     auto wish = parseLayout(text);
