@@ -49,7 +49,7 @@ void setSize(Attributes& attributes, uint64_t sizeBytes, Time now) {
 
 // One record for one request, of what weighs most in it, as Lustre. Nobody follows access times.
 std::optional<ChangeType> changeType(uint32_t mask) {
-  if (mask & kSetSize) return ChangeType::kTruncate;
+  if (mask & (kSetSize | kGrowSize)) return ChangeType::kTruncate;
   if (mask & (kSetMode | kSetUid | kSetGid | kSetFlags | kKillPrivileges))
     return ChangeType::kSetattr;
   if (mask & (kSetMtime | kSetMtimeNow)) return ChangeType::kMtime;
