@@ -31,7 +31,12 @@ void lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
     auto inode = inodes.obtain(node->attributes.inode);
     auto taken = inodes.take(*inode, *node, askedAt);
     if (named) inodes.setParent(*inode, directory);
-    request->entry(inode, taken);
+    if (taken.current) return request->entry(inode, taken);
+    // Something has changed meanwhile, or has to be told first: the newest there is.
+    request->client().files().attributes(inode, [request, inode](Result<Inodes::Taken> newest) {
+      if (!newest) return request->error(newest.error().code());
+      request->entry(inode, *newest);
+    });
   };
   // After what killed callers may have left under way: names are what they change.
   client.abandonedChanges().afterAll([request, directory, name = std::string(name), found] {

@@ -104,11 +104,11 @@ InodePtr Inodes::obtain(InodeId id) {
 Inodes::Taken Inodes::take(Inode& inode, const Node& node, Instant askedAt) {
   std::lock_guard lock(inode.mutex);
   if (inode.changedAt > askedAt) {
-    if (inode.known) return {inode.present(), true};
+    if (inode.known) return {inode.present(), !inode.overtaken()};
     return {inode.withUnreported(node.attributes), false};
   }
   adopt(inode, node);
-  return {inode.present(), true};
+  return {inode.present(), !inode.overtaken()};
 }
 
 void Inodes::adopt(Inode& inode, const Node& node) {

@@ -125,7 +125,8 @@ class Inodes {
   const Forgotten& forgotten() const { return forgotten_; }
 
   // Takes an answer over; `askedAt`: the clock when the question was asked. Returns what to tell
-  // the kernel, and whether that may be cached (it is the newest there is).
+  // the kernel, and whether that may be cached (it is the newest there is, and no write of this
+  // client waits to be told under an older count of settings).
   struct Taken {
     Attributes attributes;
     bool current = false;

@@ -96,7 +96,16 @@ kj::Promise<void> MdsSession::stayConnected() {
     if (lost) spdlog::info("connected to the MDS again");
     co_await renewUntilLost(*connection);
     connection_ = nullptr;
+    connection->breakOff();
     lost = true;
+  }
+}
+
+void MdsSession::Connection::breakOff() {
+  try {
+    stream->abortRead();
+  } catch (const kj::Exception&) {
+    // The socket is closed already, which the calls know, too.
   }
 }
 

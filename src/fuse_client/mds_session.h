@@ -38,6 +38,9 @@ class MdsSession final : private kj::TaskSet::ErrorHandler {
   struct Connection : kj::Refcounted {
     Connection(kj::Own<kj::AsyncIoStream> stream)
         : stream(kj::mv(stream)), rpc(*this->stream), mds(rpc.bootstrap().castAs<rpc::Mds>()) {}
+    // Every call on it fails now: those under way hold it, and its peer may say nothing any more.
+    void breakOff();
+
     kj::Own<kj::AsyncIoStream> stream;
     capnp::TwoPartyClient rpc;
     rpc::Mds::Client mds;
