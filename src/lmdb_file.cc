@@ -118,8 +118,15 @@ void visitMappedFiles(Visit visit) {
 
 struct sigaction whenPageIsLost, whenAddressIsBad;  // before ours
 
-// The access is repeated after both, and ends the process.
-void lostPage(int, siginfo_t* info, void*) {
+// What ends the process after a handler: the access, which is repeated, or the signal once more if
+// somebody has sent it, who accesses nothing.
+void die(int signal, const siginfo_t* info, const struct sigaction& before) {
+  sigaction(signal, &before, nullptr);
+  if (info->si_code <= 0) raise(signal);
+}
+
+void lostPage(int signal, siginfo_t* info, void*) {
+  if (info->si_code <= 0) return die(signal, info, whenPageIsLost);
   auto address = reinterpret_cast<uintptr_t>(info->si_addr);
   bool named = false;
   visitMappedFiles([&](uintptr_t begin, uintptr_t end, const char* path) {
@@ -130,10 +137,11 @@ void lostPage(int, siginfo_t* info, void*) {
   });
   if (!named) say("a page of a mapped file");
   say(" cannot be read: the file is damaged or was cut off, or the disk failed (SIGBUS)\n");
-  sigaction(SIGBUS, &whenPageIsLost, nullptr);
+  die(signal, info, whenPageIsLost);
 }
 
-void badAddress(int, siginfo_t*, void*) {
+void badAddress(int signal, siginfo_t* info, void*) {
+  if (info->si_code <= 0) return die(signal, info, whenAddressIsBad);
   visitMappedFiles([](uintptr_t, uintptr_t, const char* path) {
     const char* name = strrchr(path, '/');
     if (strcmp(name, "/data.mdb") != 0) return;
@@ -141,7 +149,7 @@ void badAddress(int, siginfo_t*, void*) {
     say(path);
     say("\n");
   });
-  sigaction(SIGSEGV, &whenAddressIsBad, nullptr);
+  die(signal, info, whenAddressIsBad);
 }
 
 void assertionFailed(MDB_env* environment, const char* what) {
