@@ -5,12 +5,12 @@
 
 top=$WORK bound=45
 cat >"$top/mapped.py" <<'PYTHON'
-import mmap, os, sys
+import mmap, os, signal, sys
 with open(sys.argv[1], "r+b") as file:
     pages = mmap.mmap(file.fileno(), 0)
     pages[:4] = b"late"
     open(sys.argv[2], "w").close()
-    sys.stdin.read()
+    signal.pause()
 PYTHON
 client_of() { # the number of the client's process
   awk '{print $1}' "$cluster/run/$1"
@@ -37,7 +37,7 @@ body() {
   # An OST is away. Writers and an fsync wait for it; the size of what was answered is reported all the same.
   head -c 300000 /dev/urandom >"$WORK/data"
   exec 5>"$mnt/away" 6>"$mnt/ready"
-  python3 "$top/mapped.py" "$mnt/mapped" "$WORK/is-mapped" < <(sleep 600) & local mapped=$!
+  python3 "$top/mapped.py" "$mnt/mapped" "$WORK/is-mapped" & local mapped=$!
   until_true 20 test -e "$WORK/is-mapped"
   head -c 1000 "$WORK/data" >&5
   minicluster kill ost0
