@@ -6,8 +6,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <thread>
 
 #include "changelog_format.h"
@@ -208,48 +208,42 @@ int runRegister(int argc, char** argv) {
   return 0;
 }
 
-// The words of a command that has no options: MDT USER and perhaps more. Nothing: `code` says why.
-std::optional<std::vector<std::string>> mdtAndUser(const Command& command, int argc, char** argv,
-                                                   const std::string& wanted, size_t count,
-                                                   Mdt& mdt, uint32_t& user, int& code) {
+// A command without options: MDT, USER, and what else `wanted` names.
+int forUser(const Command& command, int argc, char** argv, const std::string& wanted, size_t count,
+            const std::function<int(const Mdt&, uint32_t, const std::vector<std::string>&)>& run) {
   OptionReader reader(argc, argv, ":h", kHelpOnly);
   for (int option; (option = reader.next()) != -1;) {
-    code = option == '?' || option == ':' ? usageError(command.name, reader.complaint(option))
-                                          : (std::fputs(command.help, stdout), 0);
-    return std::nullopt;
+    if (option == '?' || option == ':') return usageError(command.name, reader.complaint(option));
+    return std::fputs(command.help, stdout), 0;
   }
   std::vector<std::string> words(argv + reader.firstPositional(), argv + argc);
-  if (words.size() != count || !parseUser(words[1], user)) {
-    code = usageError(command.name, wanted + " is wanted, USER like cl1");
-    return std::nullopt;
-  }
-  if ((code = findMdt(command, words[0], mdt)) != 0) return std::nullopt;
-  return words;
+  uint32_t user = 0;
+  if (words.size() != count || !parseUser(words[1], user))
+    return usageError(command.name, wanted + " is wanted, USER like cl1");
+  Mdt mdt;
+  if (int code = findMdt(command, words[0], mdt)) return code;
+  return run(mdt, user, words);
 }
 
 int runDeregister(int argc, char** argv) {
-  Mdt mdt;
-  uint32_t user = 0;
-  int code = 0;
-  auto words = mdtAndUser(kChangelogDeregister, argc, argv, "MDT USER", 2, mdt, user, code);
-  if (!words) return code;
-  auto answer = deregisterUser(mdt.mount, mdt.index, user);
-  if (int failed = complain(kChangelogDeregister, mdt, (*words)[1], answer)) return failed;
-  std::printf("%s: Deregistered changelog user '%s'\n", mdt.name.c_str(), (*words)[1].c_str());
-  return 0;
+  auto deregister = [](const Mdt& mdt, uint32_t user, const std::vector<std::string>& words) {
+    auto answer = deregisterUser(mdt.mount, mdt.index, user);
+    if (int code = complain(kChangelogDeregister, mdt, words[1], answer)) return code;
+    std::printf("%s: Deregistered changelog user '%s'\n", mdt.name.c_str(), words[1].c_str());
+    return 0;
+  };
+  return forUser(kChangelogDeregister, argc, argv, "MDT USER", 2, deregister);
 }
 
 int runClear(int argc, char** argv) {
-  Mdt mdt;
-  uint32_t user = 0;
-  uint64_t upTo = 0;
-  int code = 0;
-  auto words = mdtAndUser(kChangelogClear, argc, argv, "MDT USER END", 3, mdt, user, code);
-  if (!words) return code;
-  if (!parseNumber((*words)[2], upTo))
-    return usageError(kChangelogClear.name, "END is the index of a record, or 0");
-  auto answer = clearChanges(mdt.mount, mdt.index, user, upTo);
-  return complain(kChangelogClear, mdt, (*words)[1], answer);
+  auto clear = [](const Mdt& mdt, uint32_t user, const std::vector<std::string>& words) {
+    uint64_t upTo = 0;
+    if (!parseNumber(words[2], upTo))
+      return usageError(kChangelogClear.name, "END is the index of a record, or 0");
+    auto answer = clearChanges(mdt.mount, mdt.index, user, upTo);
+    return complain(kChangelogClear, mdt, words[1], answer);
+  };
+  return forUser(kChangelogClear, argc, argv, "MDT USER END", 3, clear);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <functional>
 
-#include "cluster.h"
 #include "mds_connection.h"
 
 namespace trainfs::tfs {
@@ -30,25 +29,12 @@ Change decode(rpc::Change::Reader in) {
 
 ChangelogAnswer ask(const Mount& mount, uint16_t mdt,
                     const std::function<void(MdsConnection&, ChangelogAnswer&)>& question) {
-  ChangelogAnswer failed;
-  if (mount.servers.empty()) {
-    failed.error = "the source of the mount, '" + mount.source + "', is not HOST[,HOST...]:/FSNAME";
-    return failed;
-  }
-  auto io = kj::setupAsyncIo();
-  auto patience = kPatience.count() * kj::SECONDS / static_cast<int64_t>(mount.servers.size());
-  for (const MdsAddress& server : mount.servers) {
-    try {
-      MdsConnection connection(io, server, mount.fsname, patience);
-      KJ_REQUIRE(connection.mdtIndex() == mdt, "it serves another MDT", connection.mdtIndex());
-      ChangelogAnswer answer;
-      question(connection, answer);
-      return answer;
-    } catch (const kj::Exception& exception) {
-      failed.error += (failed.error.empty() ? "" : "; ") + nameOf(server) + ": " + words(exception);
-    }
-  }
-  return failed;
+  ChangelogAnswer answer;
+  answer.error = askServers(mount, [&](MdsConnection& connection, const MdsAddress&) {
+    KJ_REQUIRE(connection.mdtIndex() == mdt, "it serves another MDT", connection.mdtIndex());
+    question(connection, answer);
+  });
+  return answer;
 }
 
 }  // namespace

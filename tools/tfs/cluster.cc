@@ -24,17 +24,16 @@ std::vector<TargetStatus> decode(capnp::List<rpc::TargetStatus>::Reader targets)
   return result;
 }
 
-ClusterStatus ask(kj::AsyncIoContext& io, const MdsAddress& server, const std::string& fsname,
-                  kj::Duration patience) {
-  MdsConnection connection(io, server, fsname, patience);
+ClusterStatus ask(MdsConnection& connection, const MdsAddress& server) {
   auto answer = connection.call(connection.mds().statusRequest());
   auto status = answer.getStatus();
-  ClusterStatus result{.fsname = status.getFsname().cStr(),
+  ClusterStatus result{.server = nameOf(server),
+                       .fsname = status.getFsname().cStr(),
                        .mdts = decode(status.getMdts()),
                        .osts = decode(status.getOsts())};
   // What it listens on may be an address that nobody else can use; this one has been used.
   for (TargetStatus& mdt : result.mdts)
-    if (mdt.index == connection.mdtIndex()) mdt.address = nameOf(server);
+    if (mdt.index == connection.mdtIndex()) mdt.address = result.server;
   for (auto ost : status.getMap().getOsts())
     for (uint16_t port : ost.getPorts())
       result.dataPorts.push_back({ost.getIndex(), ost.getHost().cStr(), port});
@@ -44,23 +43,11 @@ ClusterStatus ask(kj::AsyncIoContext& io, const MdsAddress& server, const std::s
 }  // namespace
 
 ClusterStatus askCluster(const Mount& mount) {
-  ClusterStatus failed;
-  if (mount.servers.empty()) {
-    failed.error = "the source of the mount, '" + mount.source + "', is not HOST[,HOST...]:/FSNAME";
-    return failed;
-  }
-  auto io = kj::setupAsyncIo();
-  auto patience = kPatience.count() * kj::SECONDS / static_cast<int64_t>(mount.servers.size());
-  for (const MdsAddress& server : mount.servers) {
-    try {
-      auto status = ask(io, server, mount.fsname, patience);
-      status.server = nameOf(server);
-      return status;
-    } catch (const kj::Exception& exception) {
-      failed.error += (failed.error.empty() ? "" : "; ") + nameOf(server) + ": " + words(exception);
-    }
-  }
-  return failed;
+  ClusterStatus status;
+  status.error = askServers(mount, [&](MdsConnection& connection, const MdsAddress& server) {
+    status = ask(connection, server);
+  });
+  return status;
 }
 
 std::vector<std::string> probe(const std::vector<DataPort>& ports) {

@@ -1,5 +1,5 @@
-// What the MDS tells about the cluster, and whether OSTs can be reached: each
-// call takes a bounded time.
+// What the MDS tells about the cluster, and whether OSTs can be reached. Each call takes a bounded
+// time.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,7 @@
 #include "mds_connection.h"
 
+#include "cluster.h"
+
 namespace trainfs::tfs {
 
 MdsConnection::MdsConnection(kj::AsyncIoContext& io, const MdsAddress& server,
@@ -16,6 +18,25 @@ MdsConnection::MdsConnection(kj::AsyncIoContext& io, const MdsAddress& server,
   KJ_REQUIRE(greeting.getFsname() == fsname.c_str(), "it serves another file system",
              greeting.getFsname());
   mdtIndex_ = greeting.getMdtIndex();
+}
+
+std::string askServers(const Mount& mount,
+                       const std::function<void(MdsConnection&, const MdsAddress&)>& question) {
+  if (mount.servers.empty())
+    return "the source of the mount, '" + mount.source + "', is not HOST[,HOST...]:/FSNAME";
+  auto io = kj::setupAsyncIo();
+  auto patience = kPatience.count() * kj::SECONDS / static_cast<int64_t>(mount.servers.size());
+  std::string errors;
+  for (const MdsAddress& server : mount.servers) {
+    try {
+      MdsConnection connection(io, server, mount.fsname, patience);
+      question(connection, server);
+      return {};
+    } catch (const kj::Exception& exception) {
+      errors += (errors.empty() ? "" : "; ") + nameOf(server) + ": " + words(exception);
+    }
+  }
+  return errors;
 }
 
 std::string nameOf(const MdsAddress& server) {

@@ -6,6 +6,7 @@
 #include <capnp/rpc-twoparty.h>
 #include <kj/async-io.h>
 
+#include <functional>
 #include <string>
 
 #include "mds.capnp.h"
@@ -38,6 +39,11 @@ class MdsConnection {
   kj::Own<capnp::TwoPartyClient> client_;
   uint16_t mdtIndex_ = 0;
 };
+
+// Asks the servers of the mount one after another until one has answered: an exception of
+// `question` is no answer. Returns nothing then; else why nobody has, for a person to read.
+std::string askServers(const Mount& mount,
+                       const std::function<void(MdsConnection&, const MdsAddress&)>& question);
 
 // HOST:PORT, an IPv6 address in brackets.
 std::string nameOf(const MdsAddress& server);
