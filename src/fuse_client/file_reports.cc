@@ -34,12 +34,6 @@ void FileIo::sendReport(const InodePtr& inode, bool stillWriting, uint64_t usedB
     op.overtaken = unreported.overtaken();
     upTo = unreported.changes;
   }
-  // Whether the MDS asks the objects for the size now: what it answers is not that size yet.
-  auto unsettled = [overtaken = op.overtaken, settings = op.settings,
-                    sized = op.sizeBytes != 0](const Result<Outcome>& outcome) {
-    return outcome && outcome->node &&
-           (overtaken || (sized && outcome->node->attributes.settings != settings));
-  };
   mds_.execute(
       {}, std::move(op),
       [=, this, answer = std::move(answer)](Result<Outcome> outcome) {
@@ -58,14 +52,13 @@ void FileIo::sendReport(const InodePtr& inode, bool stillWriting, uint64_t usedB
           // Not before: a server that starts anew is told of every writer whose last word it may
           // not have.
           if (!stillWriting) inode->toldWriting = false;
-          if (gone || unsettled(outcome)) {
+          if (gone) {
             inode->known = false;
             inode->changedAt = inodes_.tick();
           }
         }
         if (unknown) return answer(Errno(EIO));
-        if (!gone && outcome->node && !unsettled(outcome))
-          inodes_.takeChange(*inode, *outcome->node);
+        if (!gone && outcome->node) inodes_.takeChange(*inode, *outcome->node);
         answer(Done{});
       },
       urgency);
