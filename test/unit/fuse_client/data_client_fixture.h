@@ -85,6 +85,13 @@ struct Client {
   std::unique_ptr<DataClient> client;
 };
 
+// The errno that it is answered with.
+inline int outcomeOf(std::promise<int>& promise) {
+  auto answer = promise.get_future();
+  REQUIRE(answer.wait_for(kPatience) == std::future_status::ready);
+  return answer.get();
+}
+
 template <typename Condition>
 bool eventually(Condition condition) {
   auto end = std::chrono::steady_clock::now() + kPatience;

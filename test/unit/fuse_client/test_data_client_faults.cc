@@ -58,9 +58,7 @@ TEST_CASE("requests wait for a map, a session, and an OST that is away", "[data_
   client.client->setSession({1}, 1);
   client.client->setMap(mapOf({}, 1));
   client.client->setMap(mapOf({&oss}, 2));
-  auto answer = written.get_future();
-  REQUIRE(answer.wait_for(kPatience) == std::future_status::ready);
-  CHECK(answer.get() == 0);
+  CHECK(outcomeOf(written) == 0);
 
   // Away, and back elsewhere, with another number of ports.
   oss.stop();
@@ -69,9 +67,7 @@ TEST_CASE("requests wait for a map, a session, and an OST that is away", "[data_
   client.client->read({{extent, back}}, [&](auto status) { read.set_value(status.errnoOrZero()); });
   oss.start(5);
   client.client->setMap(mapOf({&oss}, 3));
-  answer = read.get_future();
-  REQUIRE(answer.wait_for(kPatience) == std::future_status::ready);
-  CHECK(answer.get() == 0);
+  CHECK(outcomeOf(read) == 0);
   CHECK(back == data);
 
   // Away, and back on other ports.
@@ -113,9 +109,7 @@ TEST_CASE("a session that is over is reported once, and its requests go on under
   REQUIRE(eventually([&] { return reports == 1; }));
   client.client->setSession({1}, 2);
   for (auto& promise : written) {
-    auto answer = promise.get_future();
-    REQUIRE(answer.wait_for(kPatience) == std::future_status::ready);
-    CHECK(answer.get() == 0);
+    CHECK(outcomeOf(promise) == 0);
   }
   CHECK(reports == 1);
 }
@@ -137,9 +131,7 @@ TEST_CASE("a session that an OSS refused only for a while goes on", "[data_clien
   client.client->setSession({1}, 1);  // resumed: the MDS does know it
   REQUIRE(eventually([&] { return told == 2; }));
   oss.setSession(1, 1);
-  auto answered = answer.get_future();
-  REQUIRE(answered.wait_for(kPatience) == std::future_status::ready);
-  CHECK(answered.get() == 0);
+  CHECK(outcomeOf(answer) == 0);
   CHECK(told == 2);
 }
 
@@ -163,14 +155,10 @@ TEST_CASE("what nobody waits for any more is not sent, and ends", "[data_client]
   unwanted->store(true);
   client.client->withdraw();
   for (auto* each : {&written, &readBack, &unmapped}) {
-    auto answered = each->get_future();
-    REQUIRE(answered.wait_for(kPatience) == std::future_status::ready);
-    CHECK(answered.get() == EINTR);
+    CHECK(outcomeOf(*each) == EINTR);
   }
   client.client->setSession({1}, 1);
-  auto answered = kept.get_future();
-  REQUIRE(answered.wait_for(kPatience) == std::future_status::ready);
-  CHECK(answered.get() == 0);
+  CHECK(outcomeOf(kept) == 0);
   CHECK(oss.object(objectId(2)) == data);
   CHECK(!oss.object(objectId(1)));
   CHECK(!oss.object(objectId(3)));
@@ -228,9 +216,7 @@ TEST_CASE("a newer chain version is taken from a newer map", "[data_client]") {
                        [&](auto status) { written.set_value(status.errnoOrZero()); });
   REQUIRE(eventually([&] { return oss.requests() > requests + 1; }));  // it asks again by itself
   client.client->setMap(mapOf({&oss}, 2));
-  auto answer = written.get_future();
-  REQUIRE(answer.wait_for(kPatience) == std::future_status::ready);
-  CHECK(answer.get() == 0);
+  CHECK(outcomeOf(written) == 0);
 }
 
 TEST_CASE("a soft mount gives up in time, a hard one does not", "[data_client]") {

@@ -349,6 +349,13 @@ void Fixture::passThroughLog() {
   if (log.get() != nullptr) log->append({.op = ReapedOp{}}).wait(io.waitScope);  // changes nothing
 }
 
+SharedFile::SharedFile(Fixture& fixture) : ost(fixture, 0), a(fixture, "a"), b(fixture, "b") {
+  REQUIRE(ost.registerOst() == 0);
+  a.open();
+  b.open();
+  file = a.create("f", true);
+}
+
 std::vector<std::string> objectsOf(Fixture& fixture, InodeId inode) {
   auto node = loadNode(*fixture.store.snapshot(), inode);
   REQUIRE(node.ok());

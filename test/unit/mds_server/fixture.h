@@ -168,6 +168,14 @@ class Fixture {
   kj::Own<Server> server;
 };
 
+// A file "f" that `a` writes, on the one OST; `b` is there, too.
+struct SharedFile {
+  explicit SharedFile(Fixture& fixture);
+  OstClient ost;
+  Client a, b;
+  InodeId file;
+};
+
 // All objects of the file, as hex names.
 std::vector<std::string> objectsOf(Fixture& fixture, InodeId inode);
 

@@ -82,12 +82,8 @@ TEST_CASE("space is the sum over the OSTs that serve") {
 
 TEST_CASE("the size of a file that another client writes is what its objects say") {
   Fixture fixture;
-  OstClient ost(fixture, 0);
-  REQUIRE(ost.registerOst() == 0);
-  Client a(fixture, "a"), b(fixture, "b");
-  a.open();
-  b.open();
-  auto file = a.create("f", true);
+  SharedFile shared(fixture);
+  auto& [ost, a, b, file] = shared;
   ost.notes->objects[objectsOf(fixture, file).front()] = 777;
   CHECK(b.getattr(file).getNode().getAttributes().getSizeBytes() == 777);
   CHECK(b.lookup("f").getNode().getAttributes().getSizeBytes() == 777);
@@ -100,12 +96,8 @@ TEST_CASE("the size of a file that another client writes is what its objects say
 
 TEST_CASE("a size that needs an OST that is away is not answered until it is back") {
   Fixture fixture;
-  OstClient ost(fixture, 0);
-  REQUIRE(ost.registerOst() == 0);
-  Client a(fixture, "a"), b(fixture, "b");
-  a.open();
-  b.open();
-  auto file = a.create("f", true);
+  SharedFile shared(fixture);
+  auto& [ost, a, b, file] = shared;
   ost.notes->objects[objectsOf(fixture, file).front()] = 777;
   ost.disconnect();
   auto ask = [&] {
@@ -189,12 +181,8 @@ TEST_CASE(
 
 TEST_CASE("a report that a truncation has overtaken makes the MDS ask the objects") {
   Fixture fixture;
-  OstClient ost(fixture, 0);
-  REQUIRE(ost.registerOst() == 0);
-  Client a(fixture, "a"), b(fixture, "b");
-  a.open();
-  b.open();
-  auto file = a.create("f", true);
+  SharedFile shared(fixture);
+  auto& [ost, a, b, file] = shared;
   auto object = objectsOf(fixture, file).front();
   auto size = [&](Client& client) {
     return client.getattr(file).getNode().getAttributes().getSizeBytes();

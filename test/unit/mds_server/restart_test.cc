@@ -160,12 +160,8 @@ TEST_CASE("map versions and inode numbers go on after a restart") {
 
 TEST_CASE("files that were being written when the server died are still asked about") {
   Fixture fixture;
-  OstClient ost(fixture, 0);
-  REQUIRE(ost.registerOst() == 0);
-  Client a(fixture, "a"), b(fixture, "b");
-  a.open();
-  b.open();
-  auto file = a.create("f", true);
+  SharedFile shared(fixture);
+  auto& [ost, a, b, file] = shared;
   ost.notes->objects[objectsOf(fixture, file).front()] = 99;
   fixture.restart();
   REQUIRE(ost.registerOst() == 0);
