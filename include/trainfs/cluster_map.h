@@ -7,12 +7,14 @@
 
 namespace trainfs {
 
+inline constexpr size_t kOstPortsMax = 16;
+
 struct OstAddress {
   uint32_t index = 0;
   std::string uuid;
-  std::string host;              // numeric address or name
-  std::vector<uint16_t> ports;   // one per data worker; see workerOf() in bulk.h
-  uint32_t chainVersion = 0;     // of the chain of this one OST
+  std::string host;             // numeric address or name
+  std::vector<uint16_t> ports;  // 1 to kOstPortsMax, one per data worker; see workerOf() in bulk.h
+  uint32_t chainVersion = 0;    // of the chain of this one OST
   bool active = false;
   friend bool operator==(const OstAddress&, const OstAddress&) = default;
 };

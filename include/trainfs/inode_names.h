@@ -21,6 +21,8 @@ struct InodeName {
   std::string path;  // from the directory that was asked for, beginning with '/'; empty: too long
 };
 
+inline constexpr size_t kNamesPerPage = 256;  // at most
+
 struct NamesPage {
   std::vector<InodeName> names;
   bool end = true;

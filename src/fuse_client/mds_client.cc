@@ -195,7 +195,9 @@ class KjMdsClient final : public MdsClient {
           request.setEntriesMax(entriesMax);
           return request.send();
         },
-        [](auto& response) { return decodePage(response.getEntries(), response.getEnd()); },
+        [=](auto& response) {
+          return decodePage(response.getEntries(), response.getEnd(), entriesMax);
+        },
         std::move(answer));
   }
   void readlink(InodeId inode, Answer<std::string> answer) override {
@@ -224,12 +226,7 @@ class KjMdsClient final : public MdsClient {
           request.setInode(inode.value);
           return request.send();
         },
-        [](auto& response) {
-          std::vector<std::string> names;
-          for (auto name : response.getNames()) names.emplace_back(name.begin(), name.size());
-          return names;
-        },
-        std::move(answer));
+        [](auto& response) { return decodeXattrNames(response.getNames()); }, std::move(answer));
   }
   void names(InodeId inode, InodeId root, NameCursor after, Answer<NamesPage> answer) override {
     ask<NamesPage>(

@@ -1,8 +1,10 @@
 #include "fuse_client/mds_wire.h"
 
 #include <kj/debug.h>
+#include <linux/limits.h>
 
 #include "striping/layout_record.h"
+#include "trainfs/target.h"
 
 namespace trainfs::client {
 
@@ -151,7 +153,9 @@ Node decodeNode(rpc::Node::Reader reader) {
   return node;
 }
 
-DirPage decodePage(capnp::List<rpc::Entry>::Reader entries, bool end) {
+DirPage decodePage(capnp::List<rpc::Entry>::Reader entries, bool end, uint32_t entriesMax) {
+  KJ_REQUIRE(entries.size() <= entriesMax, "the MDS sent more entries than it was asked for",
+             entries.size(), entriesMax);
   DirPage page{.entries = {}, .end = end};
   page.entries.reserve(entries.size());
   for (auto entry : entries)
@@ -160,7 +164,17 @@ DirPage decodePage(capnp::List<rpc::Entry>::Reader entries, bool end) {
   return page;
 }
 
+std::vector<std::string> decodeXattrNames(capnp::List<capnp::Text>::Reader names) {
+  KJ_REQUIRE(names.size() <= XATTR_LIST_MAX / 2, "the MDS sent more names than fit into a list",
+             names.size());
+  std::vector<std::string> result;
+  for (auto name : names) result.push_back(toString(name));
+  return result;
+}
+
 NamesPage decodeNames(rpc::Session::NamesResults::Reader reader) {
+  KJ_REQUIRE(reader.getNames().size() <= kNamesPerPage, "the MDS sent a page of too many names",
+             reader.getNames().size());
   auto next = reader.getNext();
   NamesPage page{.names = {}, .end = reader.getEnd(), .next = {next.getParent(), next.getPlace()}};
   for (auto name : reader.getNames())
@@ -169,6 +183,8 @@ NamesPage decodeNames(rpc::Session::NamesResults::Reader reader) {
 }
 
 ClusterMap decodeMap(rpc::ClusterMap::Reader reader) {
+  KJ_REQUIRE(reader.getOsts().size() <= kOstIndexMax + 1, "the MDS sent a map of too many OSTs",
+             reader.getOsts().size());
   ClusterMap map{
       .version = reader.getVersion(), .fsname = toString(reader.getFsname()), .osts = {}};
   for (auto ost : reader.getOsts()) {
@@ -178,6 +194,8 @@ ClusterMap decodeMap(rpc::ClusterMap::Reader reader) {
                        .ports = {},
                        .chainVersion = ost.getChainVersion(),
                        .active = ost.getActive()};
+    KJ_REQUIRE(ost.getPorts().size() <= kOstPortsMax, "the MDS sent an OST of too many ports",
+               ost.getIndex(), ost.getPorts().size());
     for (auto port : ost.getPorts()) address.ports.push_back(port);
     map.osts.push_back(std::move(address));
   }

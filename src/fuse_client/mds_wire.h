@@ -1,5 +1,6 @@
 // Between the generated Cap'n Proto types of the MDS wire and the client's plain values.
-// Pure. A record that cannot be what it claims is a broken peer: kj::Exception.
+// Pure. A record that cannot be what it claims, or a list longer than it can be, is a broken peer:
+// kj::Exception.
 #pragma once
 
 #include <vector>
@@ -12,7 +13,9 @@ namespace trainfs::client {
 
 Node decodeNode(rpc::Node::Reader reader);
 NamesPage decodeNames(rpc::Session::NamesResults::Reader reader);
-DirPage decodePage(capnp::List<rpc::Entry>::Reader entries, bool end);
+// `entriesMax`: how many were asked for.
+DirPage decodePage(capnp::List<rpc::Entry>::Reader entries, bool end, uint32_t entriesMax);
+std::vector<std::string> decodeXattrNames(capnp::List<capnp::Text>::Reader names);
 ClusterMap decodeMap(rpc::ClusterMap::Reader reader);
 FsStats decodeStats(rpc::FsStats::Reader reader);
 Outcome decodeOutcome(rpc::Reply::Reader reader);

@@ -4,6 +4,7 @@
 
 #include "mds/session_rpc.h"
 #include "mds/wire.h"
+#include "trainfs/cluster_map.h"
 #include "trainfs/logging.h"
 
 namespace trainfs::mds {
@@ -11,8 +12,7 @@ namespace trainfs::mds {
 namespace {
 
 constexpr size_t kTextBytesMax = 1024;  // names of clients and hosts, uuids
-constexpr size_t kPortsMax = 1024;
-constexpr uint32_t kWaitingMax = 16;  // openSession and registerOst of one connection
+constexpr uint32_t kWaitingMax = 16;    // openSession and registerOst of one connection
 
 uint32_t milliseconds(kj::Duration duration) {
   return duration / kj::MILLISECONDS;
@@ -169,7 +169,7 @@ kj::Promise<void> MdsRpc::runRegisterOst(RegisterOstContext context) {
     co_return;
   }
   if (in.getUuid().size() > kTextBytesMax || in.getHost().size() > kTextBytesMax ||
-      in.getPorts().size() > kPortsMax || !params.hasControl()) {
+      in.getPorts().size() > kOstPortsMax || !params.hasControl()) {
     refuse(EINVAL, "a registration needs a control interface, and fields of sane length");
     co_return;
   }

@@ -23,7 +23,6 @@ void moveName(Txn& txn, InodeRecord& record, std::string_view fromKey, std::stri
 
 // ---- for the server ----
 
-inline constexpr size_t kNamesPerPage = 256;
 inline constexpr size_t kNamesPageBytesMax = 32 * kKiB;  // of names and paths: the page is full
 inline constexpr size_t kPathBytesMax = 16 * kKiB;
 

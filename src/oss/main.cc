@@ -11,6 +11,7 @@
 #include "oss/control.h"
 #include "oss/leftovers.h"
 #include "oss/metrics.h"
+#include "trainfs/cluster_map.h"
 #include "trainfs/config.h"
 #include "trainfs/logging.h"
 #include "trainfs/server_process.h"
@@ -19,7 +20,6 @@
 namespace trainfs::oss {
 namespace {
 
-constexpr uint32_t kWorkersMax = 16;
 constexpr size_t kOstsMax = 64;
 
 struct Config {
@@ -38,7 +38,7 @@ void declare(ProgramOptions& options, Config& config) {
   options.add("advertise", config.advertise,
               "host by which clients reach the data ports; default: the address that this server "
               "has towards the MDS");
-  options.add("workers", config.workers, "data worker threads", 1, kWorkersMax);
+  options.add("workers", config.workers, "data worker threads", 1, kOstPortsMax);
   options.add("max-connections", config.connectionsMax, "client connections at a time", 16, 65536);
   options.add("metrics-listen", config.metricsListen,
               "HOST:PORT of an HTTP endpoint for Prometheus; default: none", checkMetricsAddress);

@@ -8,10 +8,12 @@
 
 #include "fuse_client/mds_wire.h"
 #include "mds/lock_table.h"
+#include "mds/namespace.h"
 #include "mds/wire.h"
 #include "refusal.h"
 #include "striping/layout_record.h"
 #include "trainfs/space.h"
+#include "trainfs/target.h"
 
 using namespace trainfs;
 using fuzz::require;
@@ -139,12 +141,14 @@ void decodeAs(uint8_t kind, capnp::MessageReader& message) {
       break;
     case 4:
       for (auto& entry :
-           client::decodePage(message.getRoot<rpc::Session::ReaddirResults>().getEntries(), true)
+           client::decodePage(message.getRoot<rpc::Session::ReaddirResults>().getEntries(), true,
+                              mds::kReaddirEntriesMax)
                .entries)
         requireSound(entry.node);
       break;
     case 5:
-      client::decodeMap(message.getRoot<rpc::ClusterMap>());
+      require(client::decodeMap(message.getRoot<rpc::ClusterMap>()).osts.size() <=
+              kOstIndexMax + 1);
       break;
     case 6:
       client::decodeOutcome(message.getRoot<rpc::Reply>());

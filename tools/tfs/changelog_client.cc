@@ -45,6 +45,7 @@ ChangelogAnswer readChanges(const Mount& mount, uint16_t mdt, uint64_t first) {
     request.setFirst(first);
     request.setMost(kChangesAtOnce);
     auto results = connection.call(request);
+    KJ_REQUIRE(results.getChanges().size() <= kChangesAtOnce, "it sent more than it was asked for");
     for (auto change : results.getChanges()) answer.changes.push_back(decode(change));
     answer.last = results.getLast();
   });
