@@ -36,15 +36,20 @@ static_assert(sizeof(MetaPage) == 152);
 constexpr uint32_t kMagic = 0xBEEFC0DE;
 constexpr uint32_t kPageBytesMax = 64 * 1024;
 
-// Bytes that the newest state says to have pages in; 0: nothing that we can read.
-uint64_t claimedBytes(int fd) {
+struct Extent {
+  uint64_t claimedBytes = 0;  // that the newest state says to have pages in; 0: nothing we can read
+  uint64_t pageBytes = kPageBytesMax;
+};
+
+Extent extentOf(int fd) {
   MetaPage first{}, second{};
-  if (pread(fd, &first, sizeof first, 0) != sizeof first || first.magic != kMagic) return 0;
+  if (pread(fd, &first, sizeof first, 0) != sizeof first || first.magic != kMagic) return {};
   uint32_t pageBytes = first.tables[0].pad;
-  if (pageBytes < sizeof first || pageBytes > kPageBytesMax) return 0;
-  if (pread(fd, &second, sizeof second, pageBytes) != sizeof second) return 2 * pageBytes;
+  if (pageBytes < sizeof first || pageBytes > kPageBytesMax) return {};
+  if (pread(fd, &second, sizeof second, pageBytes) != sizeof second)
+    return {2 * pageBytes, pageBytes};
   auto& newest = second.transaction > first.transaction ? second : first;
-  return (newest.lastPage + 1) * pageBytes;
+  return {(newest.lastPage + 1) * pageBytes, pageBytes};
 }
 
 // Touches every page that a reader can come to.
@@ -166,13 +171,16 @@ std::string checkLmdbFile(const std::string& directory) {
   if (fd < 0) return errno == ENOENT ? "" : path + ": " + std::strerror(errno);
   struct stat status{};
   int failed = fstat(fd, &status);
-  uint64_t claimed = failed == 0 ? claimedBytes(fd) : 0, there = status.st_size;
+  auto [claimed, pageBytes] = failed == 0 ? extentOf(fd) : Extent{};
+  uint64_t there = status.st_size;
   close(fd);
   if (failed != 0) return path + ": " + std::strerror(errno);
   if (there >= claimed) return "";
   // The last pages of a transaction may be free again and never written. Whether one of those that
-  // are missing is in use, only reading all of them shows.
-  if (claimed - there <= claimed / 2 && readableByAChild(directory)) return "";
+  // are missing is in use, only reading all of them shows; but the rest of a page that is there in
+  // part reads as zeros, and the list of free pages would be believed with zeros in it.
+  bool wholePages = there % pageBytes == 0;
+  if (wholePages && claimed - there <= claimed / 2 && readableByAChild(directory)) return "";
   return path + ": cut off: it has " + std::to_string(there) + " bytes, and pages up to byte " +
          std::to_string(claimed) + " are in use";
 }

@@ -112,6 +112,19 @@ TEST_CASE("an index that was cut off is refused by name, wherever the cut is") {
   }
 }
 
+TEST_CASE("an index whose last page is there in part is cut off, though it can be read") {
+  test::TempDir directory;
+  fill(directory / "index");
+  auto file = directory / "index/data.mdb";
+  uint64_t whole = fs::file_size(file);
+  fs::copy_file(file, directory / "kept");
+  for (uint64_t missing : {1, 19, 512, 4095}) {
+    fs::copy_file(directory / "kept", file, fs::copy_options::overwrite_existing);
+    fs::resize_file(file, whole - missing);
+    CHECK(checkLmdbFile(directory / "index").starts_with(file + ": cut off"));
+  }
+}
+
 TEST_CASE("a page that is lost while the index is open is named before the process ends") {
   test::TempDir directory;
   fill(directory / "index");
