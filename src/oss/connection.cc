@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "oss/data_worker.h"
@@ -44,6 +45,7 @@ void Connection::close(const std::string& reason) {
   shutdown(socket_, SHUT_RDWR);
   requestOver_.pulse();
   wakeSender_.pulse();
+  worker_.executionOver();  // it may itself wait for older ones to end
 }
 
 void Connection::finish() {
@@ -55,7 +57,16 @@ void Connection::closeIfStalled(Instant now) {
   bool idle = greeted_ && reader_.betweenFrames();
   if (receiving_ && !idle && now - receivingSince_ > (greeted_ ? kStallMax : kGreetingMax))
     close(greeted_ ? "stopped in the middle of a frame" : "no hello came");
+  if (greeting_ && !greeted_ && !finishing_ && peerIsGone())
+    close("its peer did not wait for the answer to its hello");
   if (sending_ && now - sendingSince_ > kStallMax) close("does not take its replies");
+}
+
+// Nobody receives from it while its hello waits, maybe for a disk.
+bool Connection::peerIsGone() const {
+  char byte;
+  ssize_t got = recv(socket_, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
+  return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
 }
 
 Task<> Connection::receive() {
@@ -135,6 +146,7 @@ Task<> Connection::handleHello(BulkHeader header) {
   if (status == BulkStatus::kOk && worker_.sessions().isFenced(session_, epoch_))
     status = BulkStatus::kStaleSession;
   if (status == BulkStatus::kOk) co_await worker_.replaceOlder(*this);
+  if (closing_) co_return;
   greeting_ = greeted_ = status == BulkStatus::kOk;
   ++inFlight_;
   answer(refuse(header, status));

@@ -39,6 +39,7 @@ class Connection {
 
   // Valid from the hello's arrival on.
   bool hasSession() const { return greeting_; }
+  bool closing() const { return closing_; }
   SessionId session() const { return session_; }
   uint32_t epoch() const { return epoch_; }
   uint32_t lane() const { return lane_; }
@@ -68,6 +69,7 @@ class Connection {
   Task<> send();
   Task<bool> sendSome();
   void requestOver(size_t charge);
+  bool peerIsGone() const;
 
   DataWorker& worker_;
   const int socket_;

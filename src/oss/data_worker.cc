@@ -190,8 +190,9 @@ Task<> DataWorker::counted(Task<> task) {
 }
 
 template <typename Predicate>
-Task<> DataWorker::closeAndWait(Predicate concerned, std::string reason) {
-  while (true) {
+Task<> DataWorker::closeAndWait(Predicate concerned, std::string reason,
+                                const Connection* waiting) {
+  while (waiting == nullptr || !waiting->closing()) {
     bool busy = false;
     for (auto& connection : connections_) {
       if (!connection->hasSession() || !concerned(*connection)) continue;
@@ -208,14 +209,14 @@ Task<> DataWorker::replaceOlder(const Connection& connection) {
                 serial = connection.serial()](const Connection& other) {
     return other.session() == session && other.lane() == lane && other.serial() < serial;
   };
-  co_await closeAndWait(older, "replaced by a newer one");
+  co_await closeAndWait(older, "replaced by a newer one", &connection);
 }
 
 Task<> DataWorker::fence(SessionId session, uint32_t epoch) {
   auto fenced = [=](const Connection& other) {
     return other.session() == session && other.epoch() <= epoch;
   };
-  co_await closeAndWait(fenced, "its session was fenced");
+  co_await closeAndWait(fenced, "its session was fenced", nullptr);
 }
 
 Task<> DataWorker::destroyOne(ObjectStore& store, ObjectId object, Permits& permits,

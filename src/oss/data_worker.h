@@ -69,8 +69,9 @@ class DataWorker {
 
   Task<> counted(Task<> task);
   static Task<> destroyOne(ObjectStore& store, ObjectId object, Permits& permits, Status& status);
+  // `waiting`: who waits, until it is closed itself; or null.
   template <typename Predicate>
-  Task<> closeAndWait(Predicate concerned, std::string reason);
+  Task<> closeAndWait(Predicate concerned, std::string reason, const Connection* waiting);
   Task<> accept();
   void admit(int socket);
   void tick(std::chrono::steady_clock::time_point now);

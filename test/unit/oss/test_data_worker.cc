@@ -4,6 +4,7 @@
 #include <future>
 #include <mutex>
 #include <set>
+#include <thread>
 
 #include "bulk_client.h"
 #include "oss/data_worker.h"
@@ -88,6 +89,10 @@ class WorkerFixture {
     done.get_future().get();
   }
   void stop() { workers_.clear(); }
+
+  // As of the last tick of the worker.
+  uint64_t connections() { return workers_[0]->statistics().connections.value(); }
+  uint64_t executing() { return workers_[0]->statistics().executing.value(); }
 
  private:
   test::TempDir directory_;
@@ -298,6 +303,38 @@ TEST_CASE("a newer connection of a lane closes the older one and sees all that i
     auto figures = other.call(other.request(BulkOp::kStat, {extentOf(objectNumber(1), 0, 0)}));
     REQUIRE(figures.header.status == BulkStatus::kOk);
   }
+}
+
+TEST_CASE("hellos that wait for a hung disk do not add up") {
+  WorkerFixture fixture;
+  auto reaches = [](auto figure, uint64_t wanted) {
+    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (figure() != wanted && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return figure() == wanted;
+  };
+  BulkClient older(fixture.port());
+  REQUIRE(older.hello() == BulkStatus::kOk);
+  REQUIRE(older.call(older.writeRequest(objectNumber(1), 0, patternOf(kMiB, 1))).header.status ==
+          BulkStatus::kOk);
+  std::promise<void> disk;
+  fixture.ost().index->change({.object = objectNumber(2)},
+                              [goesOn = disk.get_future().share()](int) { goesOn.wait(); });
+  older.send(older.request(BulkOp::kSync, {extentOf(objectNumber(1), 0, 0)}));
+  REQUIRE(reaches([&] { return fixture.executing(); }, 1));
+  std::vector<std::unique_ptr<BulkClient>> impatient;
+  for (int i = 0; i < 20; ++i) {
+    impatient.push_back(std::make_unique<BulkClient>(fixture.port()));
+    impatient.back()->send(impatient.back()->request(BulkOp::kHello, {}));
+  }
+  for (int i = 0; i < 19; ++i) REQUIRE(impatient[i]->isCut());
+  // The one whose request is executed, and the newest.
+  CHECK(reaches([&] { return fixture.connections(); }, 2));
+  impatient.clear();
+  CHECK(reaches([&] { return fixture.connections(); }, 1));
+  disk.set_value();
+  BulkClient newer(fixture.port());
+  CHECK(newer.hello() == BulkStatus::kOk);
 }
 
 TEST_CASE("after a fence is answered nothing of that session is executed") {
