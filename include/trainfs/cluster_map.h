@@ -7,7 +7,7 @@
 
 namespace trainfs {
 
-inline constexpr size_t kOstPortsMax = 16;
+inline constexpr size_t kOstPortsMax = 16;  // so an OSS has no more data workers
 
 struct OstAddress {
   uint32_t index = 0;

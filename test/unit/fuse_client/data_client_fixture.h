@@ -13,6 +13,7 @@
 
 #include "fake_oss.h"
 #include "fuse_client/data_client.h"
+#include "lib/eventually.h"
 #include "lib/seed.h"
 
 namespace trainfs::client {
@@ -94,12 +95,7 @@ inline int outcomeOf(std::promise<int>& promise) {
 
 template <typename Condition>
 bool eventually(Condition condition) {
-  auto end = std::chrono::steady_clock::now() + kPatience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
+  return test::eventually(std::move(condition), kPatience);
 }
 
 // The first request (or the first `count`) of an operation has the fault, the others none.

@@ -4,9 +4,9 @@
 #include <future>
 #include <mutex>
 #include <set>
-#include <thread>
 
 #include "bulk_client.h"
+#include "lib/eventually.h"
 #include "oss/data_worker.h"
 
 using namespace trainfs;
@@ -308,10 +308,7 @@ TEST_CASE("a newer connection of a lane closes the older one and sees all that i
 TEST_CASE("hellos that wait for a hung disk do not add up") {
   WorkerFixture fixture;
   auto reaches = [](auto figure, uint64_t wanted) {
-    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (figure() != wanted && std::chrono::steady_clock::now() < end)
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    return figure() == wanted;
+    return test::eventually([&] { return figure() == wanted; }, std::chrono::seconds(30));
   };
   BulkClient older(fixture.port());
   REQUIRE(older.hello() == BulkStatus::kOk);

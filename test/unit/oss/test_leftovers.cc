@@ -1,7 +1,7 @@
 // What a killed OSS left dirty, behind real data workers.
 #include <catch2/catch_test_macros.hpp>
-#include <thread>
 
+#include "lib/eventually.h"
 #include "oss/leftovers.h"
 #include "store_fixture.h"
 
@@ -49,10 +49,7 @@ class NextServer {
 };
 
 bool soon(const std::function<bool()>& condition) {
-  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!condition() && std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  return condition();
+  return test::eventually(condition, std::chrono::seconds(30));
 }
 
 constexpr uint64_t kObjects = 60;
