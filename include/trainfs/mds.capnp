@@ -109,6 +109,9 @@ struct SessionOpened {
   termMilliseconds @5 :UInt32;  # renew more often than this, or be evicted
   mayCache @6 :Bool;            # see ClientCallback.recall; false in the answer to a resumption is a recall
   map @7 :ClusterMap;
+  removed @8 :List(UInt64);
+  # Of a new session: inodes among `opens` that have no name any more and were not kept for this client. They are not
+  # open in this session, and their objects are gone or will go: nothing of them may be sent to an OST any more.
 }
 
 interface ClientCallback {

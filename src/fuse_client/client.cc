@@ -80,7 +80,11 @@ void Client::mapChanged(ClusterMap map) {
   data_->setMap(std::move(map));
 }
 
-void Client::sessionOpened(SessionId session, uint32_t epoch, bool fresh, bool mayCache) {
+void Client::sessionOpened(SessionId session, uint32_t epoch, bool fresh, bool mayCache,
+                           std::vector<InodeId> removed) {
+  if (!removed.empty())
+    spdlog::error("{} open files were removed while this mount had no session", removed.size());
+  if (fresh) data_->setRemoved(std::move(removed));
   data_->setSession(session, epoch);
   bool first = !std::exchange(hadSession_, true);
   bool before = std::exchange(granted_, mayCache);

@@ -72,7 +72,8 @@ class Client final : private MdsEvents {
   bool finish(std::chrono::milliseconds patience);
 
  private:
-  void sessionOpened(SessionId session, uint32_t epoch, bool fresh, bool mayCache) override;
+  void sessionOpened(SessionId session, uint32_t epoch, bool fresh, bool mayCache,
+                     std::vector<InodeId> removed) override;
   void mapChanged(ClusterMap map) override;
   void recalled(std::function<void()> done) override;
   void mayCache() override;

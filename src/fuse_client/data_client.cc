@@ -22,6 +22,7 @@ class RoutedDataClient final : public DataClient {
   void setSession(SessionId session, uint32_t epoch) override {
     router_.setSession({session, epoch});
   }
+  void setRemoved(std::vector<InodeId> inodes) override { router_.setRemoved(std::move(inodes)); }
   void onStaleSession(std::function<void()> callback) override {
     router_.onStaleSession(std::move(callback));
   }

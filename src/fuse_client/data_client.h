@@ -85,6 +85,9 @@ class DataClient {
   // Called at the start and with every newer map; and with every new session (after an eviction).
   virtual void setMap(ClusterMap map) = 0;
   virtual void setSession(SessionId session, uint32_t epoch) = 0;
+  // Before setSession, in place of an earlier list: inodes whose objects are gone. Nothing is sent
+  // any more that concerns one, which would make it anew: EIO, also for what waits already.
+  virtual void setRemoved(std::vector<InodeId> inodes) = 0;
   // Called on a worker thread when an OSS says that the session is over (at most once per epoch).
   virtual void onStaleSession(std::function<void()> callback) = 0;
 

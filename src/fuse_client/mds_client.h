@@ -109,7 +109,9 @@ class MdsEvents {
  public:
   virtual ~MdsEvents() = default;
   // A new session, or (fresh = false) the old one resumed at a server that may have restarted.
-  virtual void sessionOpened(SessionId session, uint32_t epoch, bool fresh, bool mayCache) = 0;
+  // `removed`: open inodes that a new session does not have, for others have removed them.
+  virtual void sessionOpened(SessionId session, uint32_t epoch, bool fresh, bool mayCache,
+                             std::vector<InodeId> removed) = 0;
   virtual void mapChanged(ClusterMap map) = 0;
   // Another client has come. `done` may be called from any thread, once: when nothing is cached any
   // more.

@@ -198,7 +198,8 @@ void MdsSession::adopt(Connection& connection, rpc::SessionOpened::Reader opened
   connection_ = kj::addRef(connection);
   if (options_.statistics != nullptr) ++options_.statistics->mdsConnections;
   events_.mapChanged(std::move(map));
-  events_.sessionOpened(SessionId{sessionId_}, epoch_, fresh, mayCache);
+  events_.sessionOpened(SessionId{sessionId_}, epoch_, fresh, mayCache,
+                        decodeInodes(opened.getRemoved()));
   noteHeard(asked);
   if (onFirst_) {
     onFirst_(std::nullopt);

@@ -202,6 +202,13 @@ ClusterMap decodeMap(rpc::ClusterMap::Reader reader) {
   return map;
 }
 
+std::vector<InodeId> decodeInodes(capnp::List<uint64_t>::Reader inodes) {
+  std::vector<InodeId> result;
+  result.reserve(inodes.size());
+  for (auto inode : inodes) result.push_back(InodeId{inode});
+  return result;
+}
+
 FsStats decodeStats(rpc::FsStats::Reader reader) {
   return {reader.getTotalBytes(), reader.getFreeBytes(), reader.getAvailableBytes(),
           reader.getFiles(), reader.getFreeFiles()};

@@ -17,6 +17,7 @@ NamesPage decodeNames(rpc::Session::NamesResults::Reader reader);
 DirPage decodePage(capnp::List<rpc::Entry>::Reader entries, bool end, uint32_t entriesMax);
 std::vector<std::string> decodeXattrNames(capnp::List<capnp::Text>::Reader names);
 ClusterMap decodeMap(rpc::ClusterMap::Reader reader);
+std::vector<InodeId> decodeInodes(capnp::List<uint64_t>::Reader inodes);
 FsStats decodeStats(rpc::FsStats::Reader reader);
 Outcome decodeOutcome(rpc::Reply::Reader reader);
 

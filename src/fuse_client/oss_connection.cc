@@ -74,6 +74,7 @@ io_uring_sqe* OssConnection::arm(Event& event) {
 }
 
 void OssConnection::attend() {
+  failRemoved();
   bool live = state_ != State::kIdle && state_ != State::kClosing;
   if (live) {
     auto reason = reasonToBreak();
@@ -295,6 +296,7 @@ void OssConnection::failAll() {
     std::lock_guard lock(mutex_);
     dead_.store(true, std::memory_order_release);
     failed = std::move(queue_);
+    failed.append(removed_);
   }
   load_.store(0, std::memory_order_relaxed);
   while (Request* request = failed.popFront()) worker_.finish(request, ESHUTDOWN);
@@ -314,9 +316,22 @@ void OssConnection::failQueued(Concerned concerned, int error) {
       request = next;
     }
   }
-  load_.fetch_sub(failed.size(), std::memory_order_relaxed);
-  worker_.load().fetch_sub(failed.size(), std::memory_order_relaxed);
-  while (Request* request = failed.popFront()) worker_.finish(request, error);
+  failTaken(std::move(failed), error);
+}
+
+void OssConnection::failTaken(RequestList taken, int error) {
+  load_.fetch_sub(taken.size(), std::memory_order_relaxed);
+  worker_.load().fetch_sub(taken.size(), std::memory_order_relaxed);
+  while (Request* request = taken.popFront()) worker_.finish(request, error);
+}
+
+void OssConnection::failRemoved() {
+  RequestList removed;
+  {
+    std::lock_guard lock(mutex_);
+    removed = std::move(removed_);
+  }
+  failTaken(std::move(removed), EIO);
 }
 
 void OssConnection::leaveOutUnwanted() {

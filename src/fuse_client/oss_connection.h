@@ -115,6 +115,8 @@ class OssConnection {
   // Those of the queue that are concerned end with that error.
   template <typename Concerned>
   void failQueued(Concerned concerned, int error);
+  void failTaken(RequestList taken, int error);
+  void failRemoved();
 
   // Sending (oss_sending.cc)
   void pump();
@@ -158,6 +160,7 @@ class OssConnection {
   int sendError_ = 0;
   RequestList queue_;            // not sent
   RequestList sent_;             // sent or being sent, in order, not answered
+  RequestList removed_;          // taken out of queue_, for they must not be sent
   Request* sending_ = nullptr;   // the last of sent_, while not all of it has left
   Request* deferred_ = nullptr;  // answered before its send returned: settled after that
   Outcome deferredOutcome_;

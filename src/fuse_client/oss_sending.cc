@@ -61,6 +61,7 @@ void OssConnection::pump() {
       }
     }
     pumping_ = false;
+    attention |= !removed_.empty();
     attention |= !open_;  // whoever broke it waits for us
   }
   if (attention) worker_.attend(*this);
@@ -69,6 +70,9 @@ void OssConnection::pump() {
 // The request whose frame is to be sent, or sent on. With the lock held.
 Request* OssConnection::startNext() {
   if (sending_ != nullptr) return sending_;
+  // Asked here, where the session is fixed in which it would be sent.
+  while (!queue_.empty() && router_.isRemoved(*queue_.first()))
+    removed_.pushBack(queue_.popFront());
   if (queue_.empty() || sent_.size() >= window_) return nullptr;
   sending_ = queue_.popFront();
   sent_.pushBack(sending_);

@@ -90,6 +90,19 @@ void RequestRouter::setSession(Session session) {
     for (auto& connection : endpoint.connections) connection->worker().attend(*connection);
 }
 
+void RequestRouter::setRemoved(std::vector<InodeId> inodes) {
+  std::lock_guard lock(sessionMutex_);
+  removed_ = {inodes.begin(), inodes.end()};
+  anyRemoved_.store(!removed_.empty(), std::memory_order_release);
+}
+
+bool RequestRouter::isRemoved(const Request& request) const {
+  if (!anyRemoved_.load(std::memory_order_acquire)) return false;
+  std::lock_guard lock(sessionMutex_);
+  return std::any_of(request.slices.begin(), request.slices.end(),
+                     [&](const Slice& slice) { return removed_.contains(slice.object.inode); });
+}
+
 void RequestRouter::onStaleSession(std::function<void()> callback) {
   std::lock_guard lock(sessionMutex_);
   onStaleSession_ = std::move(callback);

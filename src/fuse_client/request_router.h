@@ -8,6 +8,7 @@
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "fuse_client/address_resolver.h"
@@ -40,6 +41,7 @@ class RequestRouter {
 
   void setMap(ClusterMap map);
   void setSession(Session session);
+  void setRemoved(std::vector<InodeId> inodes);
   void onStaleSession(std::function<void()> callback);
 
   // Data ports of the OST of a chain; 0: no such OST is known.
@@ -57,6 +59,8 @@ class RequestRouter {
   // To the best connection, or to a worker's parked ones when the OST is not known.
   void route(Request* request);
   std::optional<Session> session() const;  // none yet, before the first setSession
+  // It concerns an inode whose objects are gone.
+  bool isRemoved(const Request& request) const;
   // An OSS says that this session is over; tells the owner, once per session and epoch.
   void staleSession(Session session);
   AddressResolver& resolver() { return resolver_; }
@@ -90,6 +94,8 @@ class RequestRouter {
   std::optional<Session> session_;
   std::optional<Session> reportedStale_;
   std::function<void()> onStaleSession_;
+  std::unordered_set<InodeId> removed_;
+  std::atomic<bool> anyRemoved_{false};
 
   // Last: its thread calls into connections.
   AddressResolver resolver_;

@@ -23,8 +23,8 @@ Core::Core(Store& store, Log& log, kj::Timer& timer, ServerOptions given)
       ended(store_, commands, reaper, timer_, options),
       changelog(store_, commands, choices, timer_, options),
       tasks_(kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this))),
-      service({store_, commands, osts, sessions, locks, recovery, reaper, ended, timer_, options,
-               *tasks_}),
+      service({store_, commands, osts, sessions, names, locks, recovery, reaper, ended, timer_,
+               options, *tasks_}),
       operations(
           {store_, log, choices, osts, commands, sessions, names, glimpse, recovery, reaper}) {
   osts.onChange([this] { service.pushMap(); });

@@ -151,6 +151,8 @@ kj::Promise<void> MdsRpc::runOpenSession(OpenSessionContext context) {
   out.setEpoch(session.epoch);
   out.setTermMilliseconds(milliseconds(core_->options.clientTerm));
   out.setMayCache(session.mayCache);
+  auto removed = out.initRemoved(opened.removed.size());
+  for (uint32_t i = 0; i < opened.removed.size(); ++i) removed.set(i, opened.removed[i].value);
   encode(core_->osts.map(), out.initMap());
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "mds/inodes.h"
+#include "mds/namespace.h"
 #include "mds/wire.h"
 #include "trainfs/logging.h"
 
@@ -90,9 +92,35 @@ kj::Promise<OpenedSession> SessionService::admit(kj::Own<Newcomer> newcomer, std
   session->mayCache = sessions.size() == 1;
   // After an eviction a client opens a new session with files still open.
   sessions.known(*session, opens);
+  auto removed = co_await closeRemoved(session);
   co_await reconcile(session);
   spdlog::info("{} opened{}", describe(*session), session->mayCache ? ", alone" : "");
-  co_return OpenedSession{.session = session, .attachment = attachment};
+  if (!removed.empty())
+    spdlog::info("{} has {} files open that were removed", describe(*session), removed.size());
+  co_return OpenedSession{
+      .session = session, .attachment = attachment, .removed = std::move(removed)};
+}
+
+// What was removed after the session before this one had ended: nobody kept it for this client, so
+// its objects are gone, or will be when those who did keep it have closed it. What is removed from
+// now on is kept, for the session is known to have it open; what was decided before is waited for.
+kj::Promise<std::vector<InodeId>> SessionService::closeRemoved(std::shared_ptr<Session> session) {
+  std::vector<InodeId> opens, removed;
+  for (auto [inode, writing] : session->opens) opens.push_back(inode);
+  for (auto inode : opens)
+    while (parts_.names.doomed(inode)) co_await parts_.names.changed();
+  {
+    auto view = parts_.store.snapshot();
+    auto kept = orphansOf(*view, session->id);
+    std::unordered_set<InodeId> ours(kept.begin(), kept.end());
+    for (auto inode : opens) {
+      auto record = findInode(*view, inode);
+      bool there = record && (record->attributes.links != 0 || ours.contains(inode));
+      if (!there) removed.push_back(inode);
+    }
+  }
+  for (auto inode : removed) parts_.sessions.released(*session, inode);
+  co_return removed;
 }
 
 // Never waits for a newcomer: a newcomer may be waiting for it. Who holds the caches goes on to:

@@ -12,6 +12,7 @@
 #include "mds/ended_sessions.h"
 #include "mds/fence.h"
 #include "mds/lock_service.h"
+#include "mds/names_in_flight.h"
 #include "mds/own_commands.h"
 #include "mds/reaper.h"
 #include "mds/session_table.h"
@@ -24,6 +25,8 @@ struct OpenedSession {
   std::string message;
   std::shared_ptr<Session> session;
   uint64_t attachment = 0;
+  // Of a new session: what its client has open, and others have removed.
+  std::vector<InodeId> removed;
 };
 
 class SessionService {
@@ -33,6 +36,7 @@ class SessionService {
     OwnCommands& commands;
     OstTable& osts;
     SessionTable& sessions;
+    NamesInFlight& names;
     LockService& locks;
     SizeRecovery& recovery;
     Reaper& reaper;
@@ -79,6 +83,7 @@ class SessionService {
   kj::Promise<OpenedSession> admit(kj::Own<Newcomer> newcomer, std::string clientName,
                                    std::vector<OpenedFile> opens,
                                    rpc::ClientCallback::Client callback);
+  kj::Promise<std::vector<InodeId>> closeRemoved(std::shared_ptr<Session> session);
   kj::Promise<void> takeBack(std::shared_ptr<Session> holder);
   kj::Promise<void> recall(std::shared_ptr<Session> holder, rpc::ClientCallback::Client callback);
   kj::Promise<void> finish(std::shared_ptr<Session> session);

@@ -125,6 +125,7 @@ class FakeData final : public DataClient {
 
   void setMap(ClusterMap) override {}
   void setSession(SessionId, uint32_t) override {}
+  void setRemoved(std::vector<InodeId>) override {}
   void onStaleSession(std::function<void()>) override {}
 
   void read(std::vector<ReadPiece> pieces, Completion done, Unwanted unwanted) override {

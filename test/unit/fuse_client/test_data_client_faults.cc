@@ -114,6 +114,37 @@ TEST_CASE("a session that is over is reported once, and its requests go on under
   CHECK(reports == 1);
 }
 
+TEST_CASE("what was removed is not sent under a new session, and nothing else suffers",
+          "[data_client]") {
+  Random random(21);
+  FakeOss oss(0, 1);
+  oss.setSession(1, 2);
+  Client client;
+  client.client->setMap(mapOf({&oss}));
+  client.client->setSession({1}, 1);
+  auto data = randomBytes(random, 50'000);
+  auto other = extentOf(2, 0, data.size());
+  other.object.inode = {101};
+  std::promise<int> waiting, kept;
+  auto note = [](std::promise<int>& to) {
+    return [&to](auto result) { to.set_value(result.errnoOrZero()); };
+  };
+  client.client->write({{extentOf(1, 0, data.size()), data}}, note(waiting));
+  client.client->write({{other, data}}, note(kept));
+  client.client->setRemoved({InodeId{100}});
+  client.client->setSession({1}, 2);
+  CHECK(outcomeOf(waiting) == EIO);
+  CHECK(outcomeOf(kept) == 0);
+  CHECK(client.write(extentOf(1, 0, data.size()), data) == EIO);
+  std::vector<std::byte> back;
+  CHECK(client.read(extentOf(1, 0, data.size()), back) == EIO);
+  CHECK(client.read(other, back) == 0);
+  CHECK(back == data);
+  CHECK(!oss.object(objectId(1)));
+  client.client->setRemoved({});
+  CHECK(client.write(extentOf(1, 0, data.size()), data) == 0);
+}
+
 TEST_CASE("a session that an OSS refused only for a while goes on", "[data_client]") {
   Random random(13);
   FakeOss oss(0, 1);

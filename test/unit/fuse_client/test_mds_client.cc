@@ -313,8 +313,11 @@ kj::Promise<void> FakeServer::accept(kj::ConnectionReceiver& listener) {
 class Events final : public MdsEvents {
  public:
   explicit Events(World& world) : world_(world) {}
-  void sessionOpened(SessionId, uint32_t, bool fresh, bool) override {
-    world_.change([&] { freshSessions += fresh; });
+  void sessionOpened(SessionId, uint32_t, bool fresh, bool, std::vector<InodeId> gone) override {
+    world_.change([&] {
+      freshSessions += fresh;
+      removed = gone;
+    });
   }
   void mapChanged(ClusterMap) override {}
   void recalled(std::function<void()> done) override {
@@ -330,6 +333,7 @@ class Events final : public MdsEvents {
   }
   std::vector<OpenFile> openFiles(Told) override { return {{InodeId{77}, true}}; }
   std::vector<FileLock> heldLocks() override { return {{.inode = {78}, .owner = 5}}; }
+  std::vector<InodeId> removed;  // by the newest session
   uint32_t freshSessions = 0, recalls = 0;
   BootClock::time_point trustedUntil;
   std::vector<BootClock::time_point> lapses;

@@ -121,6 +121,8 @@ kj::Promise<void> Client::opening(uint64_t resumeId, std::vector<OpenedFile> ope
     id = opened.getId();
     epoch = opened.getEpoch();
     mayCache = opened.getMayCache();
+    removed.clear();
+    for (auto inode : opened.getRemoved()) removed.push_back(inode);
     mapVersion = opened.getMap().getVersion();
   });
 }

@@ -25,7 +25,7 @@ class FakeCallback final : public rpc::ClientCallback::Server {
  public:
   struct Notes {
     std::vector<std::string> events;  // "recall", "mayCache"
-    uint64_t mapVersion = 0;
+      uint64_t mapVersion = 0;
     std::vector<OpenedFile> opens;  // the answer to a recall
     bool answers = true;            // false: hold recalls back
     std::vector<kj::Own<kj::PromiseFulfiller<void>>> held;
@@ -114,6 +114,7 @@ class Client {
   bool mayCache = false;
   int error = 0;
   std::string message;
+  std::vector<uint64_t> removed;
   uint64_t mapVersion = 0;
   uint64_t resumptions = 0;  // asked for
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 
 #include "fixture.h"
@@ -204,6 +205,33 @@ TEST_CASE("a client whose connection is lost is evicted after its silence") {
   CHECK(fixture.server->core().sessions.size() == 1);
   fixture.advance(2 * kj::SECONDS);
   fixture.until([&] { return fixture.server->core().sessions.size() == 0; });
+}
+
+TEST_CASE(
+    "a client that comes back after its eviction learns which of its open files are removed") {
+  Fixture fixture;
+  Client a(fixture, "a"), b(fixture, "b");
+  a.open();
+  auto gone = a.create("gone", true), kept = a.create("kept", true), named = a.create("named");
+  a.disconnect();
+  fixture.advance(61 * kj::SECONDS);
+  fixture.until([&] { return fixture.server->core().sessions.size() == 0; });
+  b.open();
+  REQUIRE(b.openFile(kept) == 0);
+  REQUIRE(b.unlink("gone") == 0);
+  REQUIRE(b.unlink("kept", {kept}) == 0);
+
+  a.opening(0, {{gone, true}, {kept, true}, {named, false}}).wait(fixture.io.waitScope);
+  REQUIRE(a.error == 0);
+  std::sort(a.removed.begin(), a.removed.end());
+  CHECK(a.removed == std::vector{gone.value, kept.value});
+  auto& sessions = fixture.server->core().sessions;
+  auto back = sessions.find({a.id});
+  CHECK(back->opens.size() == 1);
+  CHECK(back->opens.contains(named));
+  // What is removed from now on is kept for it.
+  CHECK(b.unlink("named") == 0);
+  CHECK(a.getattr(named).getError() == 0);
 }
 
 TEST_CASE("alone again after a lost connection, a client may still cache") {
