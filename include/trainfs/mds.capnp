@@ -91,6 +91,9 @@ struct SessionRequest {
   locks @8 :List(FileLock);
   # resume: every lock that this client was granted. A server that has not lost them looks past the list; after a
   # restart it gives them back.
+  caching @9 :Bool;
+  # resume: this client was told that it may cache, or has not forgotten yet all that it had cached. Counts after a
+  # restart of the server.
 }
 
 struct OpenFile {
@@ -118,11 +121,11 @@ interface ClientCallback {
   # Implemented by the client, called by the MDS. Must never wait for this client's own requests.
 
   recall @0 () -> (opens :List(OpenFile));
-  # Another client has come: stop caching names, attributes and data, report sizes of files being written,
+  # Another client has come, or is at work again: stop caching names, attributes and data, report sizes of files being written,
   # then answer with all open files. From then on every open is told to the MDS.
 
   mayCache @1 () -> ();
-  # This client is alone again and may rely on its caches.
+  # This client is alone, or the others are at rest: it may rely on its caches.
 
   mapChanged @2 (map :ClusterMap) -> ();
 }

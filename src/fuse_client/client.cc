@@ -135,10 +135,15 @@ void Client::afterAbandoned(InodeId id, std::function<void()> next) {
 
 void Client::recalled(std::function<void()> done) {
   granted_ = false;
+  ++forgetting_;
   coherence_.forbid();
   inodes_.forgetAll();
+  auto forgotten = [this, done = std::move(done)] {
+    --forgetting_;
+    done();
+  };
   reportAll(MdsClient::Urgency::kUrgent,
-            [this, done = std::move(done)] { invalidator_.invalidateAll(done); });
+            [this, forgotten = std::move(forgotten)] { invalidator_.invalidateAll(forgotten); });
 }
 
 void Client::mayCache() {

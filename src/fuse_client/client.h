@@ -81,6 +81,7 @@ class Client final : private MdsEvents {
   void lapsed() override;
   std::vector<OpenFile> openFiles(Told told) override { return inodes_.openFiles(told); }
   std::vector<FileLock> heldLocks() override { return heldLocks_.all(); }
+  bool mayBeCaching() override { return granted_ || forgetting_.load() != 0; }
 
   void loseLocks();
   // Runs `next` after what callers who were killed have left under way, of this file or of names.
@@ -95,6 +96,7 @@ class Client final : private MdsEvents {
   bool hadSession_ = false;
   bool granted_ = false;  // the MDS's last word: this client may cache
   bool lapsed_ = false;   // and it has not said so for too long
+  std::atomic<uint32_t> forgetting_{0};  // recalls that are not finished; any thread
 
   Statistics statistics_;
   Inodes inodes_;

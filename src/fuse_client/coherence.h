@@ -1,5 +1,5 @@
-// Whether this client may rely on its caches and let the kernel rely on its own: only while it is
-// alone, and no longer than a term after it last heard so. Any thread.
+// Whether this client may rely on its caches and let the kernel rely on its own: only while no
+// other is at work, and no longer than a term after it last heard so. Any thread.
 #pragma once
 
 #include <atomic>

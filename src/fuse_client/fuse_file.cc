@@ -119,7 +119,14 @@ void create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
       inode->toldOpen = op.opening != Opening::kNot;
       inode->toldWriting = writing;
     }
-    giveHandle(request, inode, info, writing, &taken);
+    if (op.opening != Opening::kNot || client.coherence().mayCache())
+      return giveHandle(request, inode, info, writing, &taken);
+    // Recalled meanwhile, and the answer to that may have been without this file.
+    client.files().open(inode, false, [=](Status told) {
+      request->client().files().close(inode, false);  // the handle of the open, or the other one
+      if (!told) return request->error(told.error().code());
+      giveHandle(request, inode, info, writing, &taken);
+    });
   });
 }
 

@@ -113,8 +113,8 @@ class MdsEvents {
   virtual void sessionOpened(SessionId session, uint32_t epoch, bool fresh, bool mayCache,
                              std::vector<InodeId> removed) = 0;
   virtual void mapChanged(ClusterMap map) = 0;
-  // Another client has come. `done` may be called from any thread, once: when nothing is cached any
-  // more.
+  // Another client has come, or is at work again. `done` may be called from any thread, once: when
+  // nothing is cached any more.
   virtual void recalled(std::function<void()> done) = 0;
   virtual void mayCache() = 0;
   // The MDS has answered: until then it gives to nobody else what this client may cache. After each
@@ -128,6 +128,8 @@ class MdsEvents {
   virtual std::vector<OpenFile> openFiles(Told told) = 0;
   // Every lock that was granted in this session, for a server that has lost them.
   virtual std::vector<FileLock> heldLocks() = 0;
+  // It was told that it may, or has not forgotten everything yet.
+  virtual bool mayBeCaching() = 0;
 };
 
 struct MdsClientOptions {

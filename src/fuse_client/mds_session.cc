@@ -166,6 +166,7 @@ kj::Promise<void> MdsSession::openSession(Connection& connection) {
     encodeOpens(opens, request.initOpens(opens.size()));
     auto locks = events_.heldLocks();
     encodeLocks(locks, request.initLocks(locks.size()));
+    request.setCaching(events_.mayBeCaching());
     auto asked = BootClock::now();
     // The server may have to wait, up to a lease's term, for another client to give up its caches.
     auto response = co_await timer_.timeoutAfter(term_ * 2 + kConnectPatience, call.send());

@@ -55,8 +55,8 @@ void fillMetrics(MetricsPage& page, const std::string& mountPoint, const Statist
   counter("trainfs_client_ost_requests_total", "Requests to OSTs.", statistics.dataFrames);
   counter("trainfs_client_ost_resent_total", "Requests to OSTs that were sent again.",
           statistics.dataRerouted);
-  gauge("trainfs_client_may_cache", "1 while this client is alone and may rely on its caches.",
-        mayCache);
+  gauge("trainfs_client_may_cache",
+        "1 while no other client is at work, and this one may rely on its caches.", mayCache);
   gauge("trainfs_client_inodes", "Inodes that the kernel or this client remembers.", inodes.known);
   gauge("trainfs_client_open_files", "Files and directories that are open.", inodes.open);
   gauge("trainfs_client_unreported_files", "Files with changes that the MDS was not told yet.",

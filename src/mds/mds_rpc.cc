@@ -134,9 +134,12 @@ kj::Promise<void> MdsRpc::runOpenSession(OpenSessionContext context) {
   } else if (request.getResumeId() != 0) {
     auto locks = decodeLocks(request.getLocks());
     KJ_REQUIRE(locks.ok(), "a lock of no range");
-    opened = co_await core_->service.resume(
-        {{request.getResumeId()}, request.getResumeEpoch(), request.getResumption()},
-        decodeOpens(request.getOpens()), *std::move(locks), request.getCallback());
+    opened = co_await core_->service.resume({{request.getResumeId()},
+                                             request.getResumeEpoch(),
+                                             request.getResumption(),
+                                             request.getCaching()},
+                                            decodeOpens(request.getOpens()), *std::move(locks),
+                                            request.getCallback());
   } else {
     opened = co_await core_->service.open(std::string(text(request.getClientName())),
                                           decodeOpens(request.getOpens()), request.getCallback());

@@ -57,7 +57,7 @@ kj::Promise<ChangeReply> Operations::execute(std::shared_ptr<Session> session,
     if (auto node = loadNode(*view, outcome.inode)) reply.node = *std::move(node);
     others = reply.node && writtenByOthers(*view, *session, *reply.node);
   }
-  if (others) (void)co_await settle(*reply.node);
+  if (others) (void)co_await settle(*session, *reply.node);
   co_return reply;
 }
 
@@ -193,7 +193,7 @@ kj::Promise<Result<Node>> Operations::lookup(std::shared_ptr<Session> session, I
   bool others = node && writtenByOthers(*view, *session, *node);
   view = nullptr;
   // What is damaged can be looked up all the same, and so be removed.
-  if (others) (void)co_await settle(*node);
+  if (others) (void)co_await settle(*session, *node);
   co_return node;
 }
 
@@ -203,7 +203,7 @@ kj::Promise<Result<Node>> Operations::getattr(std::shared_ptr<Session> session, 
   bool others = node && writtenByOthers(*view, *session, *node);
   view = nullptr;
   if (others) {
-    if (auto settled = co_await settle(*node); !settled) co_return settled.error();
+    if (auto settled = co_await settle(*session, *node); !settled) co_return settled.error();
   }
   co_return node;
 }
@@ -220,7 +220,7 @@ kj::Promise<Result<DirPage>> Operations::readdir(std::shared_ptr<Session> sessio
   for (size_t begin = 0; begin < unsettled.size(); begin += kGlimpsesAtOnce) {
     size_t count = std::min(kGlimpsesAtOnce, unsettled.size() - begin);
     auto glimpses = kj::heapArrayBuilder<kj::Promise<Status>>(count);
-    for (size_t i = 0; i < count; ++i) glimpses.add(settle(*unsettled[begin + i]));
+    for (size_t i = 0; i < count; ++i) glimpses.add(settle(*session, *unsettled[begin + i]));
     co_await kj::joinPromisesFailFast(glimpses.finish());
   }
   co_return page;
@@ -250,7 +250,9 @@ bool Operations::writtenByOthers(const View& view, const Session& session, const
                      [&](SessionId writer) { return writer != session.id; });
 }
 
-kj::Promise<Status> Operations::settle(Node& node) {
+kj::Promise<Status> Operations::settle(Session& asker, Node& node) {
+  ++asker.glimpses;
+  KJ_DEFER(--asker.glimpses);
   auto& glimpse = parts_.glimpse;
   auto truth = co_await glimpse.ask(node.attributes.inode, node.layout, glimpse.patience());
   mergeTruth(node, truth);

@@ -81,7 +81,7 @@ class Operations {
   // Whether the record may lag behind what somebody else has written.
   bool writtenByOthers(const View& view, const Session& session, const Node& node);
   // EIO if part of the file cannot be looked at; then the node says what the rest does.
-  kj::Promise<Status> settle(Node& node);
+  kj::Promise<Status> settle(Session& asker, Node& node);
 
   Parts parts_;
 };

@@ -21,6 +21,9 @@ struct ServerOptions {
   // How long a question about a file waits for an OST that is away before the client is told to ask
   // again.
   kj::Duration patience = 20 * kj::SECONDS;
+  // A client that has nothing open and has asked for nothing this long leaves the caches to
+  // another.
+  kj::Duration restAfter = 2 * kj::SECONDS;
   // Between attempts to reach an OST, and between looks at the terms.
   kj::Duration retryDelay = 500 * kj::MILLISECONDS;
   kj::Duration tick = 500 * kj::MILLISECONDS;

@@ -24,14 +24,18 @@ class SessionRpc final : public rpc::Session::Server {
   kj::Promise<void> instantiate(InstantiateContext context) override {
     return start(runInstantiate(context));
   }
+  kj::Promise<void> getxattr(GetxattrContext context) override {
+    return start(runGetxattr(context));
+  }
+  kj::Promise<void> listxattr(ListxattrContext context) override {
+    return start(runListxattr(context));
+  }
   kj::Promise<void> lock(LockContext context) override { return start(runLock(context)); }
   kj::Promise<void> testLock(TestLockContext context) override {
     return start(runTestLock(context));
   }
   kj::Promise<void> unlock(UnlockContext context) override;
   kj::Promise<void> readlink(ReadlinkContext context) override;
-  kj::Promise<void> getxattr(GetxattrContext context) override;
-  kj::Promise<void> listxattr(ListxattrContext context) override;
   kj::Promise<void> statfs(StatfsContext context) override;
   kj::Promise<void> renew(RenewContext context) override;
   kj::Promise<void> map(MapContext context) override;
@@ -63,6 +67,7 @@ class SessionRpc final : public rpc::Session::Server {
   kj::Promise<void> start(kj::Promise<void> call) { return core_->guard(kj::mv(call)); }
   void requireLive() const;
   void requireLatest() const;
+  kj::Promise<void> awake(SessionService::Intent intent);
 
   kj::Promise<void> runExecute(ExecuteContext context);
   kj::Promise<void> runLookup(LookupContext context);
@@ -71,6 +76,8 @@ class SessionRpc final : public rpc::Session::Server {
   kj::Promise<void> runOpen(OpenContext context);
   kj::Promise<void> runRelease(ReleaseContext context);
   kj::Promise<void> runInstantiate(InstantiateContext context);
+  kj::Promise<void> runGetxattr(GetxattrContext context);
+  kj::Promise<void> runListxattr(ListxattrContext context);
   kj::Promise<void> runLock(LockContext context);
   kj::Promise<void> runTestLock(TestLockContext context);
 
@@ -103,6 +110,12 @@ void SessionRpc::requireLatest() const {
         KJ_EXCEPTION(DISCONNECTED, "this session goes on over another connection"));
 }
 
+// Others give up first what they cache.
+kj::Promise<void> SessionRpc::awake(SessionService::Intent intent) {
+  co_await core_->service.awake(session_, intent);
+  requireLive();
+}
+
 kj::Promise<void> SessionRpc::runExecute(ExecuteContext context) {
   InFlight inFlight(*this, Call::kExecute);
   auto params = context.getParams();
@@ -113,6 +126,10 @@ kj::Promise<void> SessionRpc::runExecute(ExecuteContext context) {
   auto kind = std::min<size_t>(params.getOp().which(), Statistics::kChangesMax - 1);
   auto good = decode(params.getOp(), request);
   context.releaseParams();
+  // A recall waits for reports, so these wait for nobody: only the one who writes has cached what
+  // they change.
+  bool report = std::holds_alternative<ReportOp>(request.op);
+  if (good && !report) co_await awake(SessionService::Intent::kChange);
   ChangeReply reply{.error = good.errnoOrZero()};
   if (good) reply = co_await core_->operations.execute(session_, std::move(request));
   core_->statistics.changes[kind].add(inFlight.took());
@@ -126,6 +143,7 @@ kj::Promise<void> SessionRpc::runExecute(ExecuteContext context) {
 
 kj::Promise<void> SessionRpc::runLookup(LookupContext context) {
   InFlight inFlight(*this, Call::kLookup);
+  co_await awake(SessionService::Intent::kLook);
   auto params = context.getParams();
   auto node =
       co_await core_->operations.lookup(session_, {params.getParent()}, text(params.getName()));
@@ -134,12 +152,14 @@ kj::Promise<void> SessionRpc::runLookup(LookupContext context) {
 
 kj::Promise<void> SessionRpc::runGetattr(GetattrContext context) {
   InFlight inFlight(*this, Call::kGetattr);
+  co_await awake(SessionService::Intent::kLook);
   auto node = co_await core_->operations.getattr(session_, {context.getParams().getInode()});
   answer(node, context.getResults());
 }
 
 kj::Promise<void> SessionRpc::runReaddir(ReaddirContext context) {
   InFlight inFlight(*this, Call::kReaddir);
+  co_await awake(SessionService::Intent::kLook);
   auto params = context.getParams();
   auto page = co_await core_->operations.readdir(session_, {params.getInode()}, params.getCookie(),
                                                  std::max(params.getEntriesMax(), 1u));
@@ -154,6 +174,7 @@ kj::Promise<void> SessionRpc::runOpen(OpenContext context) {
   InFlight inFlight(*this, Call::kOpen);
   auto params = context.getParams();
   OpenedFile file{{params.getInode()}, params.getWriting()};
+  co_await awake(file.writing ? SessionService::Intent::kChange : SessionService::Intent::kLook);
   answer(co_await core_->operations.open(session_, file), context.getResults());
 }
 
@@ -165,6 +186,7 @@ kj::Promise<void> SessionRpc::runRelease(ReleaseContext context) {
 
 kj::Promise<void> SessionRpc::runInstantiate(InstantiateContext context) {
   InFlight inFlight(*this, Call::kInstantiate);
+  co_await awake(SessionService::Intent::kChange);
   auto params = context.getParams();
   auto node =
       co_await core_->operations.instantiate(session_, {params.getInode()}, params.getComponent());
@@ -232,27 +254,27 @@ kj::Promise<void> SessionRpc::readlink(ReadlinkContext context) {
   return kj::READY_NOW;
 }
 
-kj::Promise<void> SessionRpc::getxattr(GetxattrContext context) {
+kj::Promise<void> SessionRpc::runGetxattr(GetxattrContext context) {
   Timed timed(core_->statistics, Call::kGetxattr);
   requireLive();
+  co_await awake(SessionService::Intent::kLook);
   auto params = context.getParams();
   auto value = core_->operations.getxattr({params.getInode()}, text(params.getName()));
   auto results = context.getResults();
   results.setError(value.errnoOrZero());
   if (value) results.setValue(bytes(*value));
-  return kj::READY_NOW;
 }
 
-kj::Promise<void> SessionRpc::listxattr(ListxattrContext context) {
+kj::Promise<void> SessionRpc::runListxattr(ListxattrContext context) {
   Timed timed(core_->statistics, Call::kListxattr);
   requireLive();
+  co_await awake(SessionService::Intent::kLook);
   auto names = core_->operations.listxattr({context.getParams().getInode()});
   auto results = context.getResults();
   results.setError(names.errnoOrZero());
-  if (!names) return kj::READY_NOW;
+  if (!names) co_return;
   auto list = results.initNames(names->size());
   for (size_t i = 0; i < names->size(); ++i) list.set(i, (*names)[i].c_str());
-  return kj::READY_NOW;
 }
 
 kj::Promise<void> SessionRpc::names(NamesContext context) {

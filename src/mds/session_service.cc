@@ -32,8 +32,8 @@ class SessionService::Newcomer {
       service_.opening_ = false;
       service_.openingDone_.notify();
     }
-    // It may have been recalled for a newcomer that did not get in.
-    service_.giveCachesToLast();
+    // Somebody may have been recalled for a newcomer that did not get in.
+    service_.giveCaches();
   }
   KJ_DISALLOW_COPY_AND_MOVE(Newcomer);
 
@@ -65,7 +65,7 @@ kj::Promise<OpenedSession> SessionService::open(std::string clientName,
   co_await newcomer->enter();
   if (sessions.size() >= parts_.options.sessionsMax)
     co_return refuse(EAGAIN, fmt::format("there are {} clients already", sessions.size()));
-  while (auto holder = sessions.cacheHolder()) co_await takeBack(kj::mv(holder));
+  while (auto holder = sessions.mayHaveCached({})) co_await takeBack(kj::mv(holder));
 
   // From here on it happens, whether the client still waits or not: the log cannot be asked to
   // forget.
@@ -89,7 +89,8 @@ kj::Promise<OpenedSession> SessionService::admit(kj::Own<Newcomer> newcomer, std
 
   auto session = sessions.add(*record, parts_.timer.now());
   auto attachment = attach(*session, kj::mv(callback));
-  session->mayCache = sessions.size() == 1;
+  session->lastRequest = parts_.timer.now();
+  if (sessions.size() == 1) sessions.giveCaches(*session);
   // After an eviction a client opens a new session with files still open.
   sessions.known(*session, opens);
   auto removed = co_await closeRemoved(session);
@@ -145,9 +146,14 @@ kj::Promise<OpenedSession> SessionService::resume(Resumption resumption,
     evict(session, "it claims locks that another client has");
     co_return refuse(ESTALE, "the session has ended: it claims locks that another client has");
   }
-  bool holds = parts_.sessions.cacheHolder() == session;
+  auto holder = parts_.sessions.cacheHolder();
+  if (!session->known && resumption.caching && holder) {
+    evict(session, "it claims the caches that another client has");
+    co_return refuse(ESTALE, "the session has ended: it claims caches that another client has");
+  }
   auto attachment = attach(*session, kj::mv(callback));
-  session->mayCache = holds || (parts_.sessions.size() == 1 && newcomers_ == 0);
+  bool alone = parts_.sessions.size() == 1 && newcomers_ == 0;
+  if (alone || (!session->known && resumption.caching)) parts_.sessions.giveCaches(*session);
   parts_.sessions.known(*session, opens);
   co_await reconcile(session);
   spdlog::info("{} resumed with {} open files", describe(*session), session->opens.size());
@@ -218,10 +224,23 @@ bool SessionService::valid(SessionId id, uint32_t epoch) const {
 
 // ---- caches ----
 
+kj::Promise<void> SessionService::awake(std::shared_ptr<Session> session, Intent intent) {
+  auto& sessions = parts_.sessions;
+  session->lastRequest = parts_.timer.now();
+  if (intent == Intent::kChange) {
+    while (auto other = sessions.mayHaveCached(session->id)) co_await takeBack(kj::mv(other));
+    co_return;
+  }
+  for (;;) {
+    auto holder = sessions.cacheHolder();
+    if (!holder || holder == session) co_return;
+    co_await takeBack(kj::mv(holder));
+  }
+}
+
 kj::Promise<void> SessionService::takeBack(std::shared_ptr<Session> holder) {
   auto& timer = parts_.timer;
   auto latest = timer.now() + parts_.options.silenceMax;
-  uint64_t recalled = 0;  // the attachment that was asked
   while (parts_.sessions.find(holder->id) == holder && (holder->mayCache || !holder->known)) {
     if (holder->ending) {
       co_await parts_.sessions.changed();
@@ -234,13 +253,16 @@ kj::Promise<void> SessionService::takeBack(std::shared_ptr<Session> holder) {
       evict(holder, "it did not give up its caches in time");
       continue;
     }
-    KJ_IF_MAYBE (callback, holder->callback) {
-      if (recalled != holder->attachment) {
-        recalled = holder->attachment;
-        parts_.tasks.add(recall(holder, *callback));
-      }
-    }
+    askForCaches(holder);
     co_await parts_.sessions.changed().exclusiveJoin(timer.atTime(until));
+  }
+}
+
+void SessionService::askForCaches(const std::shared_ptr<Session>& holder) {
+  KJ_IF_MAYBE (callback, holder->callback) {
+    if (holder->askedForCaches == holder->attachment) return;
+    holder->askedForCaches = holder->attachment;
+    parts_.tasks.add(recall(holder, *callback));
   }
 }
 
@@ -260,21 +282,43 @@ kj::Promise<void> SessionService::recall(std::shared_ptr<Session> holder,
       evict(holder, "it has too many files open");
       co_return;
     }
-    holder->mayCache = false;
-    parts_.sessions.notify();
-    giveCachesToLast();  // the newcomer may have gone meanwhile
+    holder->lastRequest =
+        parts_.timer.now();  // it may have been at work without asking for anything
+    parts_.sessions.tookCaches(*holder);
+    giveCaches();  // the newcomer may have gone meanwhile
   } catch (const kj::Exception& e) {
     spdlog::info("{} did not answer: {}", describe(*holder), e.getDescription().cStr());
   }
 }
 
-void SessionService::giveCachesToLast() {
-  if (stopped_ || parts_.sessions.size() != 1 || newcomers_ != 0) return;
-  auto last = parts_.sessions.all().front();
-  if (!last->known || last->ending || last->mayCache) return;
-  last->mayCache = true;
-  spdlog::info("{} is alone", describe(*last));
-  KJ_IF_MAYBE (callback, last->callback)
+// It caches nothing, and cannot change anything without asking first.
+bool SessionService::atRest(const Session& session) const {
+  return session.known && !session.ending && !session.mayCache && session.opens.empty() &&
+         session.requestsInFlight == 0 &&
+         parts_.timer.now() - session.lastRequest >= parts_.options.restAfter;
+}
+
+std::shared_ptr<Session> SessionService::onlyOneAwake() const {
+  auto all = parts_.sessions.all();
+  if (all.size() == 1) return all.front();
+  std::shared_ptr<Session> awake;
+  for (auto& session : all) {
+    if (atRest(*session)) continue;
+    if (awake) return nullptr;
+    awake = session;
+  }
+  return awake;
+}
+
+// Not while it waits for a glimpse: the record in that answer may be older than the other's rest.
+void SessionService::giveCaches() {
+  if (stopped_ || newcomers_ != 0 || parts_.sessions.cacheHolder()) return;
+  auto session = onlyOneAwake();
+  if (!session || !session->known || session->ending || session->glimpses != 0) return;
+  if (session->askedForCaches == session->attachment) return;  // its answer may be on its way
+  parts_.sessions.giveCaches(*session);
+  spdlog::info("{} may cache", describe(*session));
+  KJ_IF_MAYBE (callback, session->callback)
     parts_.tasks.add(callback->mayCacheRequest().send().ignoreResult().catch_(
         [](kj::Exception&&) {}));  // gone: it learns it when it resumes
 }
@@ -307,7 +351,7 @@ kj::Promise<void> SessionService::finish(std::shared_ptr<Session> session) {
   parts_.sessions.erase(session->id);
   parts_.ended.kick();
   parts_.reaper.kick();
-  giveCachesToLast();
+  giveCaches();
 }
 
 kj::Promise<void> SessionService::insistOnFinish(std::shared_ptr<Session> session) {
@@ -336,6 +380,7 @@ kj::Promise<void> SessionService::run() {
       else if (silence > parts_.options.clientTerm && parts_.locks.wantedFrom(*session))
         evict(session, "it is silent, and others wait for its locks");
     }
+    giveCaches();
   }
 }
 

@@ -1,6 +1,7 @@
 // Sessions come, resume, lose their caches to each other, and end. One client at a time may rely on
-// its caches; a second one is answered when the first has given them up, or cannot use them any
-// more. Owned by the MDS event loop.
+// its caches: one that works while all others are at rest. Whoever else asks for something is
+// answered when that one has given them up, or cannot use them any more. Owned by the MDS event
+// loop.
 #pragma once
 
 #include <kj/timer.h>
@@ -54,12 +55,19 @@ class SessionService {
   struct Resumption {
     SessionId id;
     uint32_t epoch = 0;
-    uint64_t number = 0;  // the client counts them; 0: it does not
+    uint64_t number = 0;   // the client counts them; 0: it does not
+    bool caching = false;  // or it was, and has not forgotten everything yet
   };
   // Throws kj::Exception of type DISCONNECTED when a later one has come before it.
   kj::Promise<OpenedSession> resume(Resumption resumption, std::vector<OpenedFile> opens,
                                     std::vector<FileLock> locks,
                                     rpc::ClientCallback::Client callback);
+
+  // Before anything is answered that the session asks for: resolves when nobody else can have
+  // cached what a change would make out of date, or, for a look, when nobody else is trusted with
+  // what he has not reported.
+  enum class Intent { kLook, kChange };
+  kj::Promise<void> awake(std::shared_ptr<Session> session, Intent intent);
 
   bool renew(Session& session);
   // The connection of that attachment is lost. The session stays until its silence is too long.
@@ -85,6 +93,8 @@ class SessionService {
                                    rpc::ClientCallback::Client callback);
   kj::Promise<std::vector<InodeId>> closeRemoved(std::shared_ptr<Session> session);
   kj::Promise<void> takeBack(std::shared_ptr<Session> holder);
+  // Unless it is being asked already.
+  void askForCaches(const std::shared_ptr<Session>& holder);
   kj::Promise<void> recall(std::shared_ptr<Session> holder, rpc::ClientCallback::Client callback);
   kj::Promise<void> finish(std::shared_ptr<Session> session);
   kj::Promise<void> insistOnFinish(std::shared_ptr<Session> session);
@@ -92,7 +102,9 @@ class SessionService {
   kj::Promise<void> reconcileNow(std::shared_ptr<Session> session);
   kj::Promise<void> pushMapTo(std::shared_ptr<Session> session);
   uint64_t attach(Session& session, rpc::ClientCallback::Client callback);
-  void giveCachesToLast();
+  bool atRest(const Session& session) const;
+  std::shared_ptr<Session> onlyOneAwake() const;
+  void giveCaches();
 
   Parts parts_;
   Fence fence_;

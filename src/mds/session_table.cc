@@ -26,7 +26,7 @@ void SessionTable::erase(SessionId id) {
   replaceOpens(*session, {});
   sessions_.erase(id.value);
   unknown_.erase(id);
-  notify();
+  tookCaches(*session);
 }
 
 std::vector<std::shared_ptr<Session>> SessionTable::all() const {
@@ -36,13 +36,27 @@ std::vector<std::shared_ptr<Session>> SessionTable::all() const {
   return all;
 }
 
-std::shared_ptr<Session> SessionTable::cacheHolder() const {
-  for (auto& [id, session] : sessions_)
-    if (session->mayCache) return session;
-  // After a restart: a single client that has not come back yet was alone, and may have been
-  // caching.
-  if (sessions_.size() == 1 && !sessions_.begin()->second->known) return sessions_.begin()->second;
+void SessionTable::giveCaches(Session& session) {
+  session.mayCache = true;
+  cacheHolder_ = session.id;
+}
+
+void SessionTable::tookCaches(Session& session) {
+  session.mayCache = false;
+  session.askedForCaches = 0;
+  if (cacheHolder_ == session.id) cacheHolder_ = {};
+  notify();
+}
+
+std::shared_ptr<Session> SessionTable::mayHaveCached(SessionId asker) const {
+  if (auto holder = cacheHolder(); holder && holder->id != asker) return holder;
+  for (auto id : unknown_)
+    if (id != asker) return find(id);
   return nullptr;
+}
+
+std::shared_ptr<Session> SessionTable::cacheHolder() const {
+  return find(cacheHolder_);
 }
 
 bool SessionTable::opened(Session& session, OpenedFile file) {

@@ -31,9 +31,9 @@ struct Session {
   std::string clientName;
 
   // Its open files are known: it was opened, or has resumed, in this run of the server. Until then
-  // it may have anything open, and, if it was alone, anything cached.
+  // it may have anything open, and anything cached.
   bool known = false;
-  bool mayCache = false;
+  bool mayCache = false;  // was told so. Changed through SessionTable only
   bool ending = false;  // nothing is executed for it any more
   kj::TimePoint lastRenewal = kj::origin<kj::TimePoint>();
 
@@ -44,7 +44,11 @@ struct Session {
   bool reconciling = false;     // the store with what it says it has open
   kj::Maybe<rpc::ClientCallback::Client> callback;  // there while connected
 
+  uint64_t askedForCaches = 0;  // the attachment that is being asked; 0: none
+
   uint32_t requestsInFlight = 0;
+  uint32_t glimpses = 0;  // of which wait for OSTs, with a record that was read before
+  kj::TimePoint lastRequest = kj::origin<kj::TimePoint>();
   bool pushingMap = false;
 
   std::unordered_map<InodeId, bool> opens;  // -> writing. Changed through SessionTable only
@@ -58,7 +62,14 @@ class SessionTable {
   // All that have not ended durably, those that are ending included.
   size_t size() const { return sessions_.size(); }
   std::vector<std::shared_ptr<Session>> all() const;
-  // Who may have cached what a newcomer could change: at most one, by design.
+
+  void giveCaches(Session& session);
+  // It has answered that it caches nothing.
+  void tookCaches(Session& session);
+  // Anybody but `asker` who may have cached what that one could change: who has the caches, and
+  // after a restart all who have not come back yet.
+  std::shared_ptr<Session> mayHaveCached(SessionId asker) const;
+  // Who was told that it may cache: at most one, by design.
   std::shared_ptr<Session> cacheHolder() const;
 
   // False: the session has too many files open.
@@ -82,6 +93,7 @@ class SessionTable {
 
   std::map<uint64_t, std::shared_ptr<Session>> sessions_;
   std::set<SessionId> unknown_;
+  SessionId cacheHolder_;  // 0: none
   std::unordered_map<InodeId, std::vector<SessionId>> openers_;
   Condition changed_;
 };

@@ -29,13 +29,15 @@ expect 196608 metric trainfs_client_written_bytes_total
 expect 1 metric trainfs_client_request_seconds_count 'request="create"'
 expect 3 metric trainfs_client_request_seconds_count 'request="write"'
 expect 1 metric trainfs_client_mds_connections_total
-expect 0 metric trainfs_client_may_cache  # there are two clients
+echo held >"$mnt/held"
+exec 4<"$mnt/held"
+expect 0 metric trainfs_client_may_cache  # two clients are at work
 expect 1 metric trainfs_client_request_errors_total 'request="rmdir"'
 [ "$(metric trainfs_client_mds_call_seconds_count 'kind="change"')" -ge 1 ] || fail "the MDS was told nothing"
 [ "$(metric trainfs_client_ost_requests_total)" -ge 1 ] || fail "no OST was asked"
 exec 3<"$there/file"
 expect 1 metric trainfs_client_open_files
-exec 3<&-
+exec 3<&- 4<&-
 umount "$mnt"
 alone() { [ "$(metric trainfs_client_may_cache)" = 1 ]; }
 until_true 30 alone

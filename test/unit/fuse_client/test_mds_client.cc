@@ -332,6 +332,7 @@ class Events final : public MdsEvents {
     world_.change([&] { lapses.push_back(BootClock::now()); });
   }
   std::vector<OpenFile> openFiles(Told) override { return {{InodeId{77}, true}}; }
+  bool mayBeCaching() override { return false; }
   std::vector<FileLock> heldLocks() override { return {{.inode = {78}, .owner = 5}}; }
   std::vector<InodeId> removed;  // by the newest session
   uint32_t freshSessions = 0, recalls = 0;

@@ -109,6 +109,7 @@ kj::Promise<void> Client::opening(uint64_t resumeId, std::vector<OpenedFile> ope
   in.setResumeId(resumeId);
   in.setResumeEpoch(epoch);
   in.setResumption(++resumptions);
+  in.setCaching(caching);
   encode(opens, in.initOpens(opens.size()));
   auto claimed = in.initLocks(locks.size());
   for (size_t i = 0; i < locks.size(); ++i) mds::encode(locks[i], claimed[i]);
@@ -183,6 +184,17 @@ int Client::unlink(const std::string& name, std::vector<InodeId> keepOpen) {
     for (size_t i = 0; i < keepOpen.size(); ++i) keep.set(i, keepOpen[i].value);
   });
   return response.getReply().getError();
+}
+
+kj::Promise<int> Client::unlinking(const std::string& name) {
+  auto request = KJ_ASSERT_NONNULL(session).executeRequest();
+  request.setSlot(7);
+  request.setSequence(++sequence_);
+  request.initIdentity().setUid(1000);
+  auto unlink = request.initOp().initUnlink();
+  unlink.setParent(kRootInode.value);
+  unlink.setName(name.c_str());
+  return request.send().then([](auto response) { return int{response.getReply().getError()}; });
 }
 
 int Client::openFile(InodeId inode, bool writing) {

@@ -96,6 +96,8 @@ class Client {
                   const std::function<void(rpc::Operation::Builder)>& fill);
   InodeId create(const std::string& name, bool writing = false);
   int unlink(const std::string& name, std::vector<InodeId> keepOpen = {});
+  // Does not wait.
+  kj::Promise<int> unlinking(const std::string& name);
   int openFile(InodeId inode, bool writing = false);
   void release(InodeId inode);
   int report(InodeId inode, uint64_t sizeBytes, bool stillWriting, uint64_t settings = 0);
@@ -117,6 +119,7 @@ class Client {
   std::vector<uint64_t> removed;
   uint64_t mapVersion = 0;
   uint64_t resumptions = 0;  // asked for
+  bool caching = false;      // what a resumption says of it
 
  private:
   uint64_t sequence_ = 0;

@@ -10,7 +10,7 @@ using namespace trainfs;
 using namespace trainfs::mds;
 using namespace trainfs::mds::test;
 
-TEST_CASE("after a restart a file stays for clients that have not come back yet") {
+TEST_CASE("after a restart nothing is changed until all clients have come back with their files") {
   Fixture fixture;
   OstClient ost(fixture, 0);
   REQUIRE(ost.registerOst() == 0);
@@ -24,11 +24,14 @@ TEST_CASE("after a restart a file stays for clients that have not come back yet"
   REQUIRE(ost.registerOst() == 0);
   b.resume({});
   REQUIRE(b.error == 0);
-  CHECK(b.unlink("held") == 0);
-  CHECK(b.unlink("lost") == 0);
+  auto unlinking = b.unlinking("held");
+  CHECK(!unlinking.poll(fixture.io.waitScope));
+  CHECK(b.list() == std::vector<std::string>{"held", "lost"});
 
   a.resume({{held, false}});
   REQUIRE(a.error == 0);
+  CHECK(unlinking.wait(fixture.io.waitScope) == 0);
+  CHECK(b.unlink("lost") == 0);
   CHECK(a.getattr(held).getError() == 0);
   CHECK(a.getattr(lost).getError() == ESTALE);
   fixture.until([&] { return ost.notes->destroyed == lostObjects; });
@@ -37,7 +40,7 @@ TEST_CASE("after a restart a file stays for clients that have not come back yet"
   CHECK(ost.notes->destroyed.back() == heldObjects.front());
 }
 
-TEST_CASE("after a restart a client that never comes back loses its orphans") {
+TEST_CASE("after a restart a change waits a term for a client that never comes back") {
   Fixture fixture;
   Client a(fixture, "a"), b(fixture, "b");
   a.open();
@@ -45,12 +48,15 @@ TEST_CASE("after a restart a client that never comes back loses its orphans") {
   auto file = a.create("f");
   fixture.restart();
   b.resume({});
-  CHECK(b.unlink("f") == 0);
-  CHECK(loadNode(*fixture.store.snapshot(), file).ok());
-  for (int second = 0; second < 62; ++second) {
+  auto unlinking = b.unlinking("f");
+  for (int second = 0; second < 9; ++second) {
     b.renew();
     fixture.advance(1 * kj::SECONDS);
   }
+  CHECK(!unlinking.poll(fixture.io.waitScope));
+  CHECK(loadNode(*fixture.store.snapshot(), file).ok());
+  fixture.advance(2 * kj::SECONDS);
+  CHECK(unlinking.wait(fixture.io.waitScope) == 0);
   fixture.until([&] { return !loadNode(*fixture.store.snapshot(), file).ok(); });
   CHECK(b.renew());
 }

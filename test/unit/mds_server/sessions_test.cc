@@ -130,6 +130,7 @@ TEST_CASE(
   a.open();
   a.disconnect();
   fixture.restart();
+  a.caching = true;
   a.notes->answers = false;
   auto opening = b.opening();
   fixture.settle();
