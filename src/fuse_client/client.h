@@ -94,8 +94,8 @@ class Client final : private MdsEvents {
 
   // Of the MDS thread; here because that may run before the constructor is done.
   bool hadSession_ = false;
-  bool granted_ = false;  // the MDS's last word: this client may cache
-  bool lapsed_ = false;   // and it has not said so for too long
+  bool granted_ = false;                 // the MDS's last word: this client may cache
+  bool lapsed_ = false;                  // and it has not said so for too long
   std::atomic<uint32_t> forgetting_{0};  // recalls that are not finished; any thread
 
   Statistics statistics_;

@@ -282,8 +282,8 @@ kj::Promise<void> SessionService::recall(std::shared_ptr<Session> holder,
       evict(holder, "it has too many files open");
       co_return;
     }
-    holder->lastRequest =
-        parts_.timer.now();  // it may have been at work without asking for anything
+    // It may have been at work without asking for anything.
+    holder->lastRequest = parts_.timer.now();
     parts_.sessions.tookCaches(*holder);
     giveCaches();  // the newcomer may have gone meanwhile
   } catch (const kj::Exception& e) {

@@ -34,7 +34,7 @@ struct Session {
   // it may have anything open, and anything cached.
   bool known = false;
   bool mayCache = false;  // was told so. Changed through SessionTable only
-  bool ending = false;  // nothing is executed for it any more
+  bool ending = false;    // nothing is executed for it any more
   kj::TimePoint lastRenewal = kj::origin<kj::TimePoint>();
 
   // The client's present connection; grows with each, so that the end of an older one is told

@@ -2,6 +2,7 @@
 . "$ROOT/test/cluster/lib.sh"
 a=$WORK/a b=$WORK/b
 start_cluster 2 "$a" "$b"
+# How often the MDS was asked for something by the first mount.
 questions() { getfattr --only-values -n system.trainfs.stats "$a" 2>/dev/null | awk '$2 == "mds.questions" {print $3}'; }
 mkdir "$a/dir"
 for i in $(seq 50); do echo "$i" >"$a/dir/$i"; done
@@ -27,3 +28,22 @@ for round in 1 2 3; do
   expect 2 cat "$b/dir/2"
   until_true 20 second_pass
 done
+
+# Both work in one directory, at the same time and by turns, with pauses in which one or the other gets the caches: nobody
+# waits for ever for the other, and in the end both see the same.
+storm() { # MOUNT NAME
+  local i round
+  for round in 1 2 3; do
+    for i in $(seq 40); do
+      mkdir "$1/dir/$2$i"; echo "$round" >"$1/dir/$2$i/f"; mv "$1/dir/$2$i/f" "$1/dir/$2.f"; rmdir "$1/dir/$2$i"
+    done
+    expect "$round" cat "$1/dir/$2.f"
+    sleep $((2 + ${#2}))
+  done
+}
+storm "$a" x & first=$!
+timeout 60 bash -c "$(declare -f storm expect fail); storm '$b' yy" || fail "the second mount's storm"
+wait "$first" || fail "the first mount's storm"
+expect "$(ls "$a/dir")" ls "$b/dir"
+expect 3 cat "$a/dir/yy.f"
+expect 3 cat "$b/dir/x.f"
