@@ -113,6 +113,7 @@ class FileIo {
   void measureUsed(const InodePtr& inode, std::function<void(uint64_t)> next);
   void releaseInTurn(const InodePtr& inode);
   void releaseIfClosed(const InodePtr& inode, Pass pass);
+  void tellAgain(const InodePtr& inode, Pass pass);
 
   MdsClient& mds_;
   DataClient& data_;

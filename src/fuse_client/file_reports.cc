@@ -327,7 +327,20 @@ void FileIo::releaseIfClosed(const InodePtr& inode, Pass pass) {
     if (inode->handles != 0 || !(inode->toldOpen || inode->orphan)) return;
     inode->toldOpen = inode->toldWriting = inode->orphan = false;
   }
-  mds_.release(inode->id, [pass](Status) {});
+  mds_.release(inode->id, [=, this](Status) { tellAgain(inode, pass); });
+}
+
+// Of handles that are in line behind a release the MDS may have been told meanwhile, by a
+// resumption: the release, sent again after it, took that away. Writers tell when it is their turn.
+void FileIo::tellAgain(const InodePtr& inode, Pass pass) {
+  {
+    std::lock_guard lock(inode->mutex);
+    inode->toldWriting = false;
+    bool read = inode->handles > inode->writers;
+    inode->toldOpen &= read;
+    if (!inode->toldOpen) return;
+  }
+  mds_.open(inode->id, false, [pass](Result<Node>) {});
 }
 
 }  // namespace trainfs::client

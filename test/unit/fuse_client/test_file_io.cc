@@ -152,6 +152,40 @@ TEST_CASE("a file opened again to be written waits for the last report and the r
   CHECK(open);
 }
 
+// The resumption had told of the writer in line, and the release, sent again after it, took its
+// mark away: the last report was refused, and the size lost.
+TEST_CASE("an open that waits for a release is told after it, also if a resumption told of it",
+          "[client]") {
+  Fixture f;
+  f.openToWrite();
+  f.files.close(f.inode, true);
+  REQUIRE(f.script.asked() == Names{"release"});
+  bool open = false;
+  f.files.open(f.inode, true, [&](Status status) { open = status.ok(); });
+  auto told = f.inodes.openFiles(MdsEvents::Told::kAll);
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].writing);
+  f.script.answer("release");
+  CHECK(!open);
+  REQUIRE(f.script.asked() == Names{"open to write"});
+  f.script.answer("open to write");
+  CHECK(open);
+  CHECK(f.inode->toldWriting);
+}
+
+TEST_CASE("a reader that a resumption told of is told again after a release", "[client]") {
+  Fixture f;
+  f.openToWrite();
+  f.files.close(f.inode, true);
+  f.files.open(f.inode, false, [](Status) {});
+  REQUIRE(f.inodes.openFiles(MdsEvents::Told::kAll).size() == 1);
+  f.script.answer("release");
+  REQUIRE(f.script.asked() == Names{"open"});
+  f.script.answer("open");
+  f.files.close(f.inode, false);
+  CHECK(f.script.asked() == Names{"release"});
+}
+
 TEST_CASE("fsync syncs every object touched since the last one, then reports", "[client]") {
   Fixture f;
   f.openToWrite();
