@@ -29,6 +29,7 @@ enum SetAttrMask : uint32_t {
   kSetFlags = 256,
   kKillPrivileges = 512,  // with size: clear set-user-ID and, on group-executables, set-group-ID
   kGrowSize = 1024,       // to sizeBytes, if that is more; in place of kSetSize
+  kCutObjects = 2048,     // with either size: the OSTs cut the objects to keepBytes first
 };
 // What Attributes::settings counts.
 inline constexpr uint32_t kSetSizeOrMtime = kSetSize | kSetMtime | kSetMtimeNow;
@@ -40,6 +41,7 @@ struct SetAttrOp {
   uint64_t sizeBytes = 0;
   Time atime, mtime;
   uint32_t flags = 0;
+  uint64_t keepBytes = 0;  // of the file, when the objects are cut; at most sizeBytes
 };
 
 struct SetXattrOp {

@@ -314,10 +314,13 @@ struct SetAttr {
   mode @2 :UInt32;
   uid @3 :UInt32;
   gid @4 :UInt32;
-  sizeBytes @5 :UInt64;      # the client has already truncated the objects, or the file is only to grow
+  sizeBytes @5 :UInt64;
   atime @6 :Time;
   mtime @7 :Time;
   flags @8 :UInt32;
+  keepBytes @9 :UInt64;
+  # With kCutObjects, beside a size: first the OSTs cut what the objects have beyond this many bytes of the file, durably.
+  # Meanwhile whoever asks about the file waits. EIO: part of the file cannot be cut; its size is then what the OSTs say.
 }
 
 struct SetXattr {

@@ -43,6 +43,16 @@ interface OssControl {
   fence @2 (session :UInt64, epoch :UInt32) -> ();
   # From the answer on, no request of that session with an epoch <= `epoch` is executed, and none is still
   # being executed.
+
+  truncate @3 (cuts :List(ObjectCut)) -> (errors :List(UInt16));
+  # No object is longer than said afterwards, durably, whatever its length was; missing ones are fine. An errno each: EIO,
+  # the object is damaged where it would be cut, or the disk refuses. Done only in the registration that this
+  # capability came with: after that, or if the lease has run out, an exception, and what was not cut yet is not.
+}
+
+struct ObjectCut {
+  object @0 :Data;           # 16-byte object id
+  sizeBytes @1 :UInt64;
 }
 
 struct ObjectStat {

@@ -106,6 +106,7 @@ struct OperationEncoder {
     builder.setSizeBytes(op.sizeBytes);
     encodeTime(op.atime, builder.initAtime());
     encodeTime(op.mtime, builder.initMtime());
+    builder.setKeepBytes(op.keepBytes);
   }
   void operator()(const SetXattrOp& op) {
     auto builder = to.initSetxattr();

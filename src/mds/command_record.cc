@@ -10,7 +10,7 @@
 namespace trainfs::mds {
 namespace {
 
-constexpr uint8_t kCommandVersion = 2, kCommandVersionOldest = 2;
+constexpr uint8_t kCommandVersion = 3, kCommandVersionOldest = 3;
 
 // What each operation is made of, in the order of the bytes; for encoding and decoding alike.
 template <typename Codec>
@@ -36,7 +36,8 @@ struct Fields {
     else if constexpr (kIs<RenameOp, Op>)
       codec(op.parent, op.name, op.newParent, op.newName, op.noReplace, op.exchange, op.holders);
     else if constexpr (kIs<SetAttrOp, Op>)
-      codec(op.inode, op.mask, op.mode, op.uid, op.gid, op.sizeBytes, op.atime, op.mtime, op.flags);
+      codec(op.inode, op.mask, op.mode, op.uid, op.gid, op.sizeBytes, op.atime, op.mtime, op.flags,
+            op.keepBytes);
     else if constexpr (kIs<SetXattrOp, Op>)
       codec(op.inode, op.name, op.value, op.create, op.replace);
     else if constexpr (kIs<RemoveXattrOp, Op>)

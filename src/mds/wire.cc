@@ -84,7 +84,8 @@ SetAttrOp decodeSetAttr(rpc::SetAttr::Reader in) {
           .sizeBytes = in.getSizeBytes(),
           .atime = decode(in.getAtime()),
           .mtime = decode(in.getMtime()),
-          .flags = in.getFlags()};
+          .flags = in.getFlags(),
+          .keepBytes = in.getKeepBytes()};
 }
 
 Status decodeSetXattr(rpc::SetXattr::Reader in, ChangeRequest& out) {
