@@ -124,7 +124,7 @@ kj::Promise<void> Control::registerOst(uint32_t number, rpc::Mds::Client mds,
   auto ports = registration.initPorts(config_.ports.size());
   for (size_t i = 0; i < config_.ports.size(); ++i) ports.set(i, config_.ports[i]);
   KJ_REQUIRE(fillStats(number, registration.initStats()), "statvfs failed");
-  request.setControl(makeOssControl(number, sessions_, workers_));
+  request.setControl(makeOssControl(number, ost.lease, sessions_, workers_));
 
   auto sent = std::chrono::steady_clock::now();
   auto response = co_await timer_.timeoutAfter(kCallMax, request.send());

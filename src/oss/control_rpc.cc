@@ -4,6 +4,8 @@
 #include <kj/debug.h>
 
 #include <cstring>
+#include <mutex>
+#include <optional>
 
 #include "trainfs/bulk.h"
 #include "trainfs/logging.h"
@@ -15,30 +17,47 @@ namespace {
 
 using Workers = std::span<const std::unique_ptr<WorkerThread>>;
 using Figures = ObjectStore::Figures;
+using Cuts = std::vector<DataWorker::Cut>;
+using Statuses = std::vector<Status>;
 
-// Runs a task on a worker's thread; the promise resolves here, with what it returned.
+// Runs a task on a worker's thread; the promise resolves here, with what it returned. That passes
+// under a mutex of ours: the thread sanitizer knows nothing of kj's.
 template <typename T>
 kj::Promise<T> runOn(WorkerThread& worker, std::function<Task<T>(DataWorker&)> start) {
-  auto outcome = kj::newPromiseAndCrossThreadFulfiller<T>();
-  auto fulfiller =
-      std::make_shared<kj::Own<kj::CrossThreadPromiseFulfiller<T>>>(kj::mv(outcome.fulfiller));
-  worker.post([start = std::move(start), fulfiller](DataWorker& worker) {
-    auto carry = [](DataWorker& worker, auto start, auto fulfiller) -> Task<> {
+  struct Outcome {
+    std::mutex mutex;
+    std::optional<T> value;
+    kj::Own<kj::CrossThreadPromiseFulfiller<void>> fulfiller;
+  };
+  auto ready = kj::newPromiseAndCrossThreadFulfiller<void>();
+  auto outcome = std::make_shared<Outcome>();
+  outcome->fulfiller = kj::mv(ready.fulfiller);
+  worker.post([start = std::move(start), outcome](DataWorker& worker) {
+    auto carry = [](DataWorker& worker, auto start, auto outcome) -> Task<> {
       T value = co_await start(worker);
-      (*fulfiller)->fulfill(std::move(value));
+      {
+        std::lock_guard lock(outcome->mutex);
+        outcome->value = std::move(value);
+      }
+      outcome->fulfiller->fulfill();
     };
-    worker.start(carry(worker, start, fulfiller));
+    worker.start(carry(worker, start, outcome));
   });
-  return kj::mv(outcome.promise);
+  return ready.promise.then([outcome] {
+    std::lock_guard lock(outcome->mutex);
+    return *std::move(outcome->value);
+  });
+}
+
+ObjectId decodeObject(capnp::Data::Reader data) {
+  KJ_REQUIRE(data.size() == kObjectIdBytes, "an object id has 16 bytes", data.size());
+  return decodeObjectId(data.begin());
 }
 
 std::vector<ObjectId> decodeObjects(capnp::List<capnp::Data>::Reader list) {
   std::vector<ObjectId> objects;
   objects.reserve(list.size());
-  for (auto data : list) {
-    KJ_REQUIRE(data.size() == kObjectIdBytes, "an object id has 16 bytes", data.size());
-    objects.push_back(decodeObjectId(data.begin()));
-  }
+  for (auto data : list) objects.push_back(decodeObject(data));
   return objects;
 }
 
@@ -77,8 +96,8 @@ bool mayPass(Errno error) {
 
 class OssControlServer final : public rpc::OssControl::Server {
  public:
-  OssControlServer(uint32_t ost, SessionTable& sessions, Workers workers)
-      : ost_(ost), sessions_(sessions), workers_(workers) {}
+  OssControlServer(uint32_t ost, const Lease& lease, SessionTable& sessions, Workers workers)
+      : ost_(ost), lease_(lease), sessions_(sessions), workers_(workers) {}
 
  protected:
   kj::Promise<void> destroy(DestroyContext context) override {
@@ -136,16 +155,48 @@ class OssControlServer final : public rpc::OssControl::Server {
     co_await kj::joinPromises(calls.finish());
   }
 
+  kj::Promise<void> truncate(TruncateContext context) override {
+    uint32_t registration = lease_.registration();  // what comes later is not the caller's
+    KJ_REQUIRE(lease_.holdsIn(registration), "the lease of this OST has run out");
+    auto list = context.getParams().getCuts();
+    std::vector<Cuts> byWorker(workers_.size());
+    std::vector<std::vector<uint32_t>> places(workers_.size());  // in that list
+    for (uint32_t i = 0; i < list.size(); ++i) {
+      auto object = decodeObject(list[i].getObject());
+      uint32_t worker = workerOf(object, workers_.size());
+      byWorker[worker].push_back({object, list[i].getSizeBytes()});
+      places[worker].push_back(i);
+    }
+    auto calls = kj::heapArrayBuilder<kj::Promise<Statuses>>(workers_.size());
+    for (size_t i = 0; i < workers_.size(); ++i)
+      calls.add(runOn<Statuses>(*workers_[i],
+                                [ost = ost_, registration, mine = byWorker[i]](DataWorker& worker) {
+                                  return worker.truncate(ost, mine, registration);
+                                }));
+    auto parts = co_await kj::joinPromises(calls.finish());
+    auto errors = context.getResults().initErrors(list.size());
+    for (size_t worker = 0; worker < parts.size(); ++worker) {
+      for (size_t i = 0; i < parts[worker].size(); ++i) {
+        auto& status = parts[worker][i];
+        KJ_REQUIRE(status.ok() || !mayPass(status.error()), "an object cannot be cut now",
+                   objectIdHex(byWorker[worker][i].object).c_str(), strerror(status.errnoOrZero()));
+        errors.set(places[worker][i], status.errnoOrZero());
+      }
+    }
+  }
+
  private:
   const uint32_t ost_;
+  const Lease& lease_;
   SessionTable& sessions_;
   const Workers workers_;
 };
 
 }  // namespace
 
-rpc::OssControl::Client makeOssControl(uint32_t ost, SessionTable& sessions, Workers workers) {
-  return kj::heap<OssControlServer>(ost, sessions, workers);
+rpc::OssControl::Client makeOssControl(uint32_t ost, const Lease& lease, SessionTable& sessions,
+                                       Workers workers) {
+  return kj::heap<OssControlServer>(ost, lease, sessions, workers);
 }
 
 }  // namespace trainfs::oss

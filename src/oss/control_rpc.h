@@ -9,9 +9,9 @@
 
 namespace trainfs::oss {
 
-// `ost` counts the OSTs of this process. Lives on the control thread's event loop; table and
-// workers outlive that loop's turns.
-rpc::OssControl::Client makeOssControl(uint32_t ost, SessionTable& sessions,
+// `ost` counts the OSTs of this process; the lease is its. Lives on the control thread's event
+// loop; what is passed by reference and the workers outlive that loop's turns.
+rpc::OssControl::Client makeOssControl(uint32_t ost, const Lease& lease, SessionTable& sessions,
                                        std::span<const std::unique_ptr<WorkerThread>> workers);
 
 }  // namespace trainfs::oss

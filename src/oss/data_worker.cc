@@ -228,13 +228,47 @@ Task<> DataWorker::destroyOne(ObjectStore& store, ObjectId object, Permits& perm
 
 Task<Status> DataWorker::destroy(uint32_t ost, std::vector<ObjectId> objects) {
   Status status = Done{};
-  Permits permits(reactor_, kDestroyingMax);
+  Permits permits(reactor_, kChangingMax);
   for (auto& object : objects) {
     co_await permits.acquire();
     spawn(destroyOne(*stores_[ost], object, permits, status));
   }
-  for (uint32_t i = 0; i < kDestroyingMax; ++i) co_await permits.acquire();
+  for (uint32_t i = 0; i < kChangingMax; ++i) co_await permits.acquire();
   co_return status;
+}
+
+namespace {
+
+Task<Status> cutDurably(ObjectStore& store, DataWorker::Cut cut, uint32_t registration) {
+  auto figures = co_await store.stat(cut.object);
+  if (!figures) co_return figures.error();
+  if (figures->sizeBytes > cut.sizeBytes) {
+    auto existed = co_await store.truncate(cut.object, cut.sizeBytes, registration);
+    if (!existed) co_return existed.error();
+  }
+  // Also what is not longer: an earlier call may have cut it and come no further.
+  auto existed = co_await store.sync(cut.object);
+  co_return existed ? Status(Done{}) : Status(existed.error());
+}
+
+}  // namespace
+
+Task<> DataWorker::cutOne(ObjectStore& store, Cut cut, uint32_t registration, Permits& permits,
+                          Status& status) {
+  status = co_await cutDurably(store, cut, registration);
+  permits.release();
+}
+
+Task<std::vector<Status>> DataWorker::truncate(uint32_t ost, std::vector<Cut> cuts,
+                                               uint32_t registration) {
+  std::vector<Status> outcomes(cuts.size(), Done{});
+  Permits permits(reactor_, kChangingMax);
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    co_await permits.acquire();
+    spawn(cutOne(*stores_[ost], cuts[i], registration, permits, outcomes[i]));
+  }
+  for (uint32_t i = 0; i < kChangingMax; ++i) co_await permits.acquire();
+  co_return outcomes;
 }
 
 Task<> DataWorker::cleanStores() {

@@ -57,6 +57,13 @@ class DataWorker {
   Task<> fence(SessionId session, uint32_t epoch);
   // All of them are this worker's. The first error, if there is one; then some may be left.
   Task<Status> destroy(uint32_t ost, std::vector<ObjectId> objects);
+  struct Cut {
+    ObjectId object;
+    uint64_t sizeBytes;
+  };
+  // Durably; what is missing or shorter stays so. All of them are this worker's. An outcome each:
+  // see ObjectStore.
+  Task<std::vector<Status>> truncate(uint32_t ost, std::vector<Cut> cuts, uint32_t registration);
 
   // By a connection: it executes nothing any more; it is over (and destroyed here).
   void executionOver() { executionOver_.pulse(); }
@@ -64,11 +71,13 @@ class DataWorker {
 
  private:
   static constexpr std::chrono::seconds kTick{1};
-  static constexpr uint32_t kDestroyingMax = 64;        // at a time, for one call
+  static constexpr uint32_t kChangingMax = 64;          // at a time, for one call
   static constexpr std::chrono::seconds kFinishMax{5};  // for clients to take their last replies
 
   Task<> counted(Task<> task);
   static Task<> destroyOne(ObjectStore& store, ObjectId object, Permits& permits, Status& status);
+  static Task<> cutOne(ObjectStore& store, Cut cut, uint32_t registration, Permits& permits,
+                       Status& status);
   // `waiting`: who waits, until it is closed itself; or null.
   template <typename Predicate>
   Task<> closeAndWait(Predicate concerned, std::string reason, const Connection* waiting);
