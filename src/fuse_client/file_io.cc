@@ -153,11 +153,19 @@ void FileIo::writeNow(const InodePtr& inode, uint64_t offset, std::span<const st
                       const TransferPtr& transfer) {
   std::shared_ptr<const Layout> layout;
   uint64_t settings;
+  bool cutUnknown;
   {
     std::lock_guard lock(inode->mutex);
     layout = inode->layout;
     settings = inode->attributes.settings;
+    cutUnknown = inode->cutUnknown;
   }
+  if (cutUnknown)
+    return whenCutIsKnown(inode, [=, this, answer = std::move(answer),
+                                  pass = std::move(pass)](Status known) mutable {
+      if (!known) return answer(known.error());
+      writeNow(inode, offset, data, killPrivileges, std::move(pass), std::move(answer), transfer);
+    });
   if (!layout) return answer(Errno(EIO));
   auto plan = striping::split(inode->id, *layout, {offset, data.size()});
   if (plan.firstUninstantiated) {
@@ -201,6 +209,24 @@ void FileIo::writeNow(const InodePtr& inode, uint64_t offset, std::span<const st
     });
   };
   data_.write(std::move(pieces), std::move(done), unwantedOf(transfer));
+}
+
+// A truncation that has failed may be done all the same: it was given up, or its session has ended.
+// What is written before that may be cut. First it must have come to the MDS, or never will; then
+// the MDS, asked about the file, answers when it is over. The inode's access is the caller's, so no
+// further one begins.
+void FileIo::whenCutIsKnown(const InodePtr& inode, Answer<Done> next) {
+  mds_.settled(inode->id, [=, this, next = std::move(next)](Status settled) {
+    if (!settled) return next(settled);
+    mds_.getattr(inode->id, [inode, next](Result<Node> node) {
+      if (!node) return next(node.error());
+      {
+        std::lock_guard lock(inode->mutex);
+        inode->cutUnknown = false;
+      }
+      next(Done{});
+    });
+  });
 }
 
 // mutex held.
@@ -253,7 +279,6 @@ void FileIo::setAttributes(InodePtr inode, Identity identity, SetAttrOp op,
       if (!taken) return answer(taken.error());
       inode->syncs->exclusive([=, this](Pass syncPass) {
         auto finish = [answer, pass, syncPass](Result<Inodes::Taken> set) { answer(set); };
-        if (op.mask & kSetSize) return truncateThenSet(inode, identity, op, finish);
         setAttributesNow(inode, identity, op, finish);
       });
     };
@@ -262,31 +287,14 @@ void FileIo::setAttributes(InodePtr inode, Identity identity, SetAttrOp op,
   });
 }
 
-void FileIo::truncateThenSet(const InodePtr& inode, const Identity& identity, const SetAttrOp& op,
-                             Answer<Inodes::Taken> answer) {
-  auto cuts = truncations(*inode, op.sizeBytes);
-  if (cuts.empty()) return setAttributesNow(inode, identity, op, std::move(answer));
-  std::vector<ObjectRef> objects;
-  for (auto& cut : cuts) objects.push_back(cut.object);
-  data_.truncate(std::move(cuts), [=, this](Result<Verifiers> verifiers) {
-    noteChanged(inode, objects, verifiers);
-    if (!verifiers) return answer(verifiers.error());
-    setAttributesNow(inode, identity, op, answer);
-  });
-}
-
-// After a truncation or punch.
-void FileIo::noteChanged(const InodePtr& inode, const std::vector<ObjectRef>& objects,
-                         const Result<Verifiers>& verifiers) {
-  std::lock_guard lock(inode->mutex);
-  if (!verifiers) inode->pastUnknown = true;
-  for (size_t i = 0; verifiers && i < objects.size(); ++i)
-    noteUnsynced(*inode, objects[i], (*verifiers)[i]);
-}
-
-void FileIo::setAttributesNow(const InodePtr& inode, const Identity& identity, const SetAttrOp& op,
+void FileIo::setAttributesNow(const InodePtr& inode, const Identity& identity, SetAttrOp op,
                               Answer<Inodes::Taken> answer) {
+  if (op.mask & (kSetSize | kGrowSize)) cutIfNeeded(*inode, op);
   mds_.execute(identity, op, [=, this, answer = std::move(answer)](Result<Outcome> outcome) {
+    if (!outcome) {
+      std::lock_guard lock(inode->mutex);
+      inode->cutUnknown |= (op.mask & kCutObjects) != 0;
+    }
     if (!outcome) return answer(outcome.error());
     if (!outcome->node) return answer(Errno(ESTALE));
     if (op.mask & (kSetSizeOrMtime | kGrowSize)) {
@@ -299,23 +307,23 @@ void FileIo::setAttributesNow(const InodePtr& inode, const Identity& identity, c
   });
 }
 
-// What is to be cut before the file may have that size: objects that reach beyond it. Growing cuts
-// nothing, unless a failed write may have left something behind the present end.
-std::vector<ObjectTruncate> FileIo::truncations(Inode& inode, uint64_t sizeBytes) {
+// Before the file may have that size, objects that reach beyond it are cut. Growing cuts nothing,
+// unless a failed write may have left something behind the present end.
+void FileIo::cutIfNeeded(Inode& inode, SetAttrOp& op) {
   std::lock_guard lock(inode.mutex);
   uint64_t present = inode.present().sizeBytes;
-  uint64_t keep = std::min(sizeBytes, present);
-  if (!inode.layout || (sizeBytes >= present && !inode.strayBytes)) return {};
+  if (!inode.layout || (op.sizeBytes >= present && !inode.strayBytes)) return;
+  op.keepBytes = std::min(op.sizeBytes, present);
   bool alone = coherence_.mayCache() && !inode.strayBytes;
-  std::vector<ObjectTruncate> cuts;
-  for (auto& placed : striping::objectsOf(inode.id, *inode.layout, alone)) {
-    auto& object = placed.object;
-    uint64_t before = striping::objectSize(*inode.layout, object.component, object.stripe, present);
-    uint64_t after = striping::objectSize(*inode.layout, object.component, object.stripe, keep);
-    if (alone && after >= before) continue;
-    cuts.push_back({{object, placed.chain}, after});
-  }
-  return cuts;
+  auto objects = striping::objectsOf(inode.id, *inode.layout, alone);
+  auto reachesBeyond = [&](const striping::PlacedObject& placed) {
+    auto size = [&](uint64_t fileBytes) {
+      return striping::objectSize(*inode.layout, placed.object.component, placed.object.stripe,
+                                  fileBytes);
+    };
+    return !alone || size(op.keepBytes) < size(present);
+  };
+  if (std::ranges::any_of(objects, reachesBeyond)) op.mask |= kCutObjects;
 }
 
 void FileIo::punch(InodePtr inode, FileRange range, bool extend, Answer<Done> answer) {
@@ -334,6 +342,16 @@ void FileIo::punch(InodePtr inode, FileRange range, bool extend, Answer<Done> an
 
 void FileIo::punchNow(const InodePtr& inode, FileRange range, Answer<Done> answer) {
   std::vector<ObjectExtent> extents;
+  bool cutUnknown;
+  {
+    std::lock_guard lock(inode->mutex);
+    cutUnknown = inode->cutUnknown;
+  }
+  if (cutUnknown)
+    return whenCutIsKnown(inode, [=, this, answer = std::move(answer)](Status known) {
+      if (!known) return answer(known);
+      punchNow(inode, range, answer);
+    });
   {
     std::lock_guard lock(inode->mutex);
     uint64_t size = inode->present().sizeBytes;
@@ -347,7 +365,12 @@ void FileIo::punchNow(const InodePtr& inode, FileRange range, Answer<Done> answe
   std::vector<ObjectRef> objects;
   for (auto& extent : extents) objects.push_back({extent.object, extent.chain});
   auto punched = [=, this](Result<Verifiers> verifiers) {
-    noteChanged(inode, objects, verifiers);
+    {
+      std::lock_guard lock(inode->mutex);
+      if (!verifiers) inode->pastUnknown = true;
+      for (size_t i = 0; verifiers && i < objects.size(); ++i)
+        noteUnsynced(*inode, objects[i], (*verifiers)[i]);
+    }
     if (!verifiers) return answer(verifiers.error());
     {
       std::lock_guard lock(inode->mutex);
@@ -380,7 +403,7 @@ void FileIo::extendNow(const InodePtr& inode, uint64_t sizeBytes, Answer<Done> a
   }
   inode->syncs->exclusive([=, this, answer = std::move(answer)](Pass pass) {
     SetAttrOp op{.inode = inode->id, .mask = kGrowSize, .sizeBytes = sizeBytes};
-    truncateThenSet(inode, {}, op, [answer, pass](Result<Inodes::Taken> set) {
+    setAttributesNow(inode, {}, op, [answer, pass](Result<Inodes::Taken> set) {
       answer(set ? Status(Done{}) : Status(set.error()));
     });
   });

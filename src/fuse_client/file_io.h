@@ -47,7 +47,7 @@ class FileIo {
   enum class Direction { kRead, kWrite };
   void withdraw(const InodePtr& inode, Transfer& transfer, Direction direction);
 
-  // Any change of attributes; with kSetSize the objects are cut first.
+  // Any change of attributes; with kSetSize the MDS has the objects cut first.
   void setAttributes(InodePtr inode, Identity identity, SetAttrOp op, Answer<Inodes::Taken> answer);
   // The range reads as zeros afterwards. Beyond the size nothing happens, unless `extend`, which
   // comes first: EFBIG changes nothing.
@@ -95,16 +95,13 @@ class FileIo {
   // True: set-user-ID bits have to go first.
   bool wrote(const InodePtr& inode, const SentWrite& sent, const Verifiers& verifiers);
   static void noteUnsynced(Inode& inode, const ObjectRef& object, uint64_t verifier);
-  static void noteChanged(const InodePtr& inode, const std::vector<ObjectRef>& objects,
-                          const Result<Verifiers>& verifiers);
   static UnsyncedObjects takeUnsynced(Inode& inode);
   void noteSynced(Inode& inode, const UnsyncedObjects& objects, const Result<Verifiers>& verifiers);
   void reportSynced(const InodePtr& inode, Losses::Mark mark, Status synced, Answer<Done> answer);
-  void setAttributesNow(const InodePtr& inode, const Identity& identity, const SetAttrOp& op,
+  void setAttributesNow(const InodePtr& inode, const Identity& identity, SetAttrOp op,
                         Answer<Inodes::Taken> answer);
-  void truncateThenSet(const InodePtr& inode, const Identity& identity, const SetAttrOp& op,
-                       Answer<Inodes::Taken> answer);
-  std::vector<ObjectTruncate> truncations(Inode& inode, uint64_t sizeBytes);
+  void cutIfNeeded(Inode& inode, SetAttrOp& op);
+  void whenCutIsKnown(const InodePtr& inode, Answer<Done> next);
   void punchNow(const InodePtr& inode, FileRange range, Answer<Done> answer);
   void extendNow(const InodePtr& inode, uint64_t sizeBytes, Answer<Done> answer);
   void sendReport(const InodePtr& inode, bool stillWriting, uint64_t usedBytes,

@@ -85,6 +85,7 @@ struct Inode {
   bool pastUnknown = true;   // there may be more: a write failed, or the inode was met only now
   bool grownInOrder = true;  // every byte was appended: allocated bytes follow from the size
   bool strayBytes = false;   // a write failed that may have left bytes beyond the size
+  bool cutUnknown = false;   // a truncation failed that may still be done
   Losses losses;             // EIO at the next fsync or close
 
   // Is to be remembered when the inode is forgotten. mutex held.

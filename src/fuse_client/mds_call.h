@@ -31,12 +31,12 @@ struct MdsCall {
   // It is sent also after it has failed, because of what it leaves at the server: until then
   // nobody would take that away.
   bool lingers = false;
-  // Mutations only.
+  // Mutations only, but for `touched`.
   bool mutation = false;
   bool urgent = false;
   uint16_t slot = 0;
   uint64_t sequence = 0;
-  std::vector<InodeId> touched;  // what it changes, as far as the caller knows
+  std::vector<InodeId> touched;  // what it changes, or waits for changes of, as far as is known
   bool givenUp = false;          // its caller was told EIO, its fate is not known yet
 };
 

@@ -66,6 +66,20 @@ class Question final : public MdsCall {
   Once<T> answer_;
 };
 
+// Has its turn when a change of the inode would have.
+class Settled final : public MdsCall {
+ public:
+  Settled(InodeId inode, Answer<Done> answer) : answer_(std::move(answer)) { touched = {inode}; }
+  kj::Promise<void> send(rpc::Session::Client&) override {
+    answer_(Done{});
+    return kj::READY_NOW;
+  }
+  void fail(int code) override { answer_(Errno(code)); }
+
+ private:
+  Once<Done> answer_;
+};
+
 // Inodes that an operation changes, as far as the caller knows.
 struct Touched {
   std::vector<InodeId> operator()(const CreateOp& op) { return {op.parent}; }
@@ -253,6 +267,9 @@ class KjMdsClient final : public MdsClient {
           return request.send();
         },
         [](auto&) { return Done{}; }, std::move(answer));
+  }
+  void settled(InodeId inode, Answer<Done> answer) override {
+    inbox_.put(std::make_unique<Settled>(inode, std::move(answer)));
   }
   std::shared_ptr<LockWait> lock(const FileLock& lock, bool waits, Answer<Done> answer) override {
     auto wait = std::make_shared<LockWait>(waits ? ++lockWaits_ : 0);

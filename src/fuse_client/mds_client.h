@@ -164,6 +164,10 @@ class MdsClient {
   virtual void execute(Identity identity, Operation op, Answer<Outcome> answer,
                        Urgency urgency = Urgency::kOrdinary) = 0;
 
+  // Answers when it is known of every change of the inode that has failed whether it happened; EIO:
+  // not within softTimeout. Asks nobody.
+  virtual void settled(InodeId inode, Answer<Done> answer) = 0;
+
   virtual void lookup(InodeId parent, std::string name, Answer<Node> answer) = 0;
   virtual void getattr(InodeId inode, Answer<Node> answer) = 0;
   virtual void readdir(InodeId inode, uint64_t cookie, uint32_t entriesMax,

@@ -263,7 +263,8 @@ void MdsSession::submit(std::unique_ptr<MdsCall> call) {
 
 kj::Promise<void> MdsSession::run(std::unique_ptr<MdsCall> call) {
   if (!call->mutation) {
-    co_await attempts(*call);
+    bool turn = call->touched.empty() || co_await comesToItsTurn(*call);
+    if (turn) co_await attempts(*call);
     co_return;
   }
   ++mutations_;

@@ -74,6 +74,19 @@ struct InstantiateOp {  // give a component its chains; keeps what is there if i
   uint8_t component = 0;
   std::vector<ChainId> chains;
 };
+// A truncation, from the log to the OSTs and back. First it is written down what is to be done: the
+// session's command, in that slot. Then the objects are cut, and it is the command's turn, which
+// erases that; if one cannot be cut, the end takes its place: `error` is what is answered, and the
+// size is to be asked of the OSTs (truncations.h).
+struct BeginTruncationOp {
+  SetAttrOp set;  // with kCutObjects
+  uint16_t slot = 0;
+  uint64_t sequence = 0;
+};
+struct EndTruncationOp {
+  InodeId inode;
+  uint16_t error = 0;  // errno
+};
 // The session has closed its last handle: drop its hold on an orphan and its write mark.
 struct ReleaseOp {
   InodeId inode;
@@ -115,11 +128,11 @@ struct TrimChangelogOp {};
 
 // In the log an operation is known by its place in this list, and its fields by their order
 // (command_record.cc): new ones go to the end.
-using Operation =
-    std::variant<CreateOp, LinkOp, UnlinkOp, RmdirOp, RenameOp, SetAttrOp, SetXattrOp,
-                 RemoveXattrOp, SetLayoutOp, ReportOp, OpenWriteOp, InstantiateOp, ReleaseOp,
-                 OpenSessionOp, EndSessionOp, ReapedOp, RegisterOstOp, RegisterChangelogOp,
-                 DeregisterChangelogOp, ClearChangelogOp, TrimChangelogOp>;
+using Operation = std::variant<CreateOp, LinkOp, UnlinkOp, RmdirOp, RenameOp, SetAttrOp, SetXattrOp,
+                               RemoveXattrOp, SetLayoutOp, ReportOp, OpenWriteOp, InstantiateOp,
+                               ReleaseOp, OpenSessionOp, EndSessionOp, ReapedOp, RegisterOstOp,
+                               RegisterChangelogOp, DeregisterChangelogOp, ClearChangelogOp,
+                               TrimChangelogOp, BeginTruncationOp, EndTruncationOp>;
 
 inline constexpr uint16_t kNoSlot = 0xffff;
 inline constexpr SessionId kMdsItself{0};  // as the session of a command
@@ -140,8 +153,8 @@ struct Outcome {
   InodeId inode;  // the inode concerned (created, found, changed); kNoInode: none or gone
   bool existed = false;
   // OpenSession: the new session's id; EndSession: 1, it still holds something; RegisterOst: the
-  // chain's version; Report: kSizeToBeAsked; RegisterChangelog: the user; TrimChangelog: 1, there is
-  // more
+  // chain's version; Report, EndTruncation: kSizeToBeAsked; RegisterChangelog: the user;
+  // TrimChangelog: 1, there is more
   uint64_t value = 0;
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };

@@ -65,6 +65,10 @@ struct Fields {
       codec(op.user);
     else if constexpr (kIs<ClearChangelogOp, Op>)
       codec(op.user, op.upTo);
+    else if constexpr (kIs<BeginTruncationOp, Op>)
+      fields(op.set), codec(op.slot, op.sequence);
+    else if constexpr (kIs<EndTruncationOp, Op>)
+      codec(op.inode, op.error);
     else
       static_assert(kIs<TrimChangelogOp, Op>, "an operation without its fields");
   }

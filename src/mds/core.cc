@@ -10,6 +10,7 @@ namespace trainfs::mds {
 Core::Core(Store& store, Log& log, kj::Timer& timer, ServerOptions given)
     : store_(store),
       timer_(timer),
+      tasks_(kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this))),
       options(std::move(given)),
       fsname(mds::fsname(*store_.snapshot())),
       mdtIndex(mds::mdtIndex(*store_.snapshot())),
@@ -18,16 +19,17 @@ Core::Core(Store& store, Log& log, kj::Timer& timer, ServerOptions given)
       choices(*store_.snapshot(), osts),
       commands(log, choices, timer_, options),
       glimpse(osts, timer_, options),
-      recovery(store_, commands, glimpse, timer_, options),
+      truncations(store_, log, choices, osts, timer_, options, *tasks_),
+      recovery(store_, commands, glimpse, truncations, timer_, options),
       reaper(store_, commands, osts, timer_, options),
       ended(store_, commands, reaper, timer_, options),
       changelog(store_, commands, choices, timer_, options),
-      tasks_(kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this))),
       service({store_, commands, osts, sessions, names, locks, recovery, reaper, ended, timer_,
                options, *tasks_}),
-      operations(
-          {store_, log, choices, osts, commands, sessions, names, glimpse, recovery, reaper}) {
+      operations({store_, log, choices, osts, commands, sessions, names, glimpse, truncations,
+                  recovery, reaper}) {
   osts.onChange([this] { service.pushMap(); });
+  truncations.onSizeToBeAsked([this] { recovery.kick(); });
   tasks_->add(service.run());
   tasks_->add(recovery.run());
   tasks_->add(reaper.run());

@@ -20,6 +20,7 @@
 #include "mds/session_table.h"
 #include "mds/size_recovery.h"
 #include "mds/statistics.h"
+#include "mds/truncations.h"
 
 namespace trainfs::mds {
 
@@ -39,8 +40,11 @@ class Core final : private kj::TaskSet::ErrorHandler {
   void stop();
 
  private:
+  void taskFailed(kj::Exception&& exception) override;
+
   Store& store_;
   kj::Timer& timer_;
+  kj::Own<kj::TaskSet> tasks_;
 
  public:
   const ServerOptions options;
@@ -55,16 +59,11 @@ class Core final : private kj::TaskSet::ErrorHandler {
   OwnCommands commands;
   NamesInFlight names;
   Glimpse glimpse;
+  Truncations truncations;
   SizeRecovery recovery;
   Reaper reaper;
   EndedSessions ended;
   ChangelogService changelog;
-
- private:
-  void taskFailed(kj::Exception&& exception) override;
-  kj::Own<kj::TaskSet> tasks_;
-
- public:
   SessionService service;
   Operations operations;
 

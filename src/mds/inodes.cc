@@ -9,13 +9,14 @@
 namespace trainfs::mds {
 namespace {
 
-// The inode, its extended attributes and write marks go; its objects become garbage.
+// The inode, its extended attributes, write marks and truncation go; its objects become garbage.
 void destroy(Txn& txn, const InodeRecord& record) {
   InodeId inode = record.attributes.inode;
   if (record.isRegular()) putGarbage(txn, inode, decodeLayoutOf(record));
   for (const auto& key : keysOf(txn, xattrPrefix(inode))) txn.erase(key);
   for (SessionId writer : sessionsOf(txn, Relation::kWriter, inode))
     unrelate(txn, Relation::kWriter, writer, inode);
+  txn.erase(truncationKey(inode));
   txn.erase(inodeKey(inode));
 }
 

@@ -160,6 +160,13 @@ std::string slotKey(SessionId session, uint16_t slot) {
 std::string garbagePrefix() {
   return "G";
 }
+std::string truncationsPrefix() {
+  return "T";
+}
+std::string truncationKey(InodeId inode) {
+  return tagged("T", inode.value);
+}
+
 std::string changesPrefix() {
   return "K";
 }

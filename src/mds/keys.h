@@ -12,6 +12,7 @@
 //   'C' name                             configuration and counters
 //   'C' "ost/" index:32                  OST record
 //   'K' index                            changelog record
+//   'T' inode                            truncation under way: its command
 #pragma once
 
 #include <cstdint>
@@ -96,6 +97,9 @@ std::string slotKey(SessionId session, uint16_t slot);
 std::string garbagePrefix();
 std::string garbageKey(InodeId inode, uint32_t generation);
 InodeId inodeOfGarbageKey(std::string_view key);
+
+std::string truncationsPrefix();
+std::string truncationKey(InodeId inode);
 
 std::string changesPrefix();
 std::string changeKey(uint64_t index);

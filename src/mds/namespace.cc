@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "mds/command_record.h"
 #include "mds/directory.h"
 #include "mds/inodes.h"
 #include "mds/keys.h"
@@ -161,6 +162,20 @@ std::vector<Garbage> garbage(const View& view, size_t most, const Garbage* after
     return true;
   });
   return all;
+}
+
+std::vector<Command> truncations(const View& view) {
+  std::vector<Command> all;
+  view.scan(truncationsPrefix(), truncationsPrefix(),
+            [&](std::string_view, std::string_view value) {
+              all.push_back(decodeCommand(value));
+              return true;
+            });
+  return all;
+}
+
+bool truncating(const View& view, InodeId inode) {
+  return view.get(truncationKey(inode)).has_value();
 }
 
 std::vector<OstRecord> osts(const View& view) {

@@ -82,6 +82,10 @@ struct Garbage {
 };
 std::vector<Garbage> garbage(const View& view, size_t most, const Garbage* after = nullptr);
 
+// Truncations that were begun: the commands to be given when the objects are cut.
+std::vector<Command> truncations(const View& view);
+bool truncating(const View& view, InodeId inode);
+
 struct OstRecord {
   uint32_t index = 0;
   std::string uuid, host;

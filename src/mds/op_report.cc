@@ -3,6 +3,7 @@
 // itself, and its size is asked of the OSTs, as after a writer that died.
 #include "mds/changelog.h"
 #include "mds/inodes.h"
+#include "mds/keys.h"
 #include "mds/op_run.h"
 #include "mds/privileges.h"
 #include "striping/layout_record.h"
@@ -40,9 +41,10 @@ Result<Outcome> run(const ReportOp& op, const Command& command, Txn& txn) {
 
   auto& attributes = record->attributes;
   bool current = op.settings == attributes.settings;
-  // The size was set after some of this was written, or before: the objects, which were cut first,
-  // know.
-  bool overtaken = op.overtaken || (!current && op.sizeBytes != 0);
+  // The size was set after some of this was written, or before, or is about to be: the objects,
+  // which are cut first, know.
+  bool elsewhere = !current || txn.get(truncationKey(op.inode));
+  bool overtaken = op.overtaken || (elsewhere && op.sizeBytes != 0);
   bool timed = op.mtime != Time{} && (current || op.mtime > attributes.ctime);
   bool grows = !overtaken && op.sizeBytes > attributes.sizeBytes;
   if (grows) attributes.sizeBytes = op.sizeBytes;

@@ -30,5 +30,7 @@ Result<Outcome> run(const RegisterChangelogOp& op, const Command& command, Txn& 
 Result<Outcome> run(const DeregisterChangelogOp& op, const Command& command, Txn& txn);
 Result<Outcome> run(const ClearChangelogOp& op, const Command& command, Txn& txn);
 Result<Outcome> run(const TrimChangelogOp& op, const Command& command, Txn& txn);
+Result<Outcome> run(const BeginTruncationOp& op, const Command& command, Txn& txn);
+Result<Outcome> run(const EndTruncationOp& op, const Command& command, Txn& txn);
 
 }  // namespace trainfs::mds

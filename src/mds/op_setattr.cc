@@ -1,5 +1,6 @@
-// chmod(2), chown(2), truncate(2), utimensat(2), in one, and the growth of fallocate(2). Who may do
-// it was settled by the client's kernel.
+// chmod(2), chown(2), truncate(2), utimensat(2), in one, and the growth of fallocate(2); what comes
+// before and in place of it when objects are to be cut. Who may do it was settled by the client's
+// kernel.
 #include <linux/fs.h>
 #include <sys/stat.h>
 
@@ -7,7 +8,10 @@
 #include <optional>
 
 #include "mds/changelog.h"
+#include "mds/command_record.h"
 #include "mds/inodes.h"
+#include "mds/keys.h"
+#include "mds/namespace.h"
 #include "mds/op_run.h"
 #include "mds/privileges.h"
 #include "striping/layout.h"
@@ -25,6 +29,7 @@ Status checkSize(const SetAttrOp& op, const InodeRecord& record) {
   if (record.isDirectory()) return Errno(EISDIR);
   if (!record.isRegular()) return Errno(EINVAL);
   if (op.sizeBytes > kFileBytesMax) return Errno(EFBIG);
+  if ((op.mask & kCutObjects) && op.keepBytes > op.sizeBytes) return Errno(EINVAL);
   if (op.sizeBytes <= record.attributes.sizeBytes) return Done{};
   if (!striping::componentAt(decodeLayoutOf(record), op.sizeBytes - 1)) return Errno(EFBIG);
   return Done{};
@@ -35,6 +40,7 @@ Status check(const SetAttrOp& op, const InodeRecord& record) {
   if ((op.mask & kSetAtime) && op.atime.nanoseconds >= kNanosecondsPerSecond) return Errno(EINVAL);
   if ((op.mask & kSetMtime) && op.mtime.nanoseconds >= kNanosecondsPerSecond) return Errno(EINVAL);
   if (op.mask & (kSetSize | kGrowSize)) return checkSize(op, record);
+  if (op.mask & kCutObjects) return Errno(EINVAL);
   return Done{};
 }
 
@@ -62,6 +68,8 @@ Result<Outcome> run(const SetAttrOp& op, const Command& command, Txn& txn) {
   auto record = loadInode(txn, op.inode);
   if (!record) return record.error();
   if (auto good = check(op, *record); !good) return good.error();
+  bool cut = op.mask & kCutObjects;
+  if (cut && !truncating(txn, op.inode)) return Errno(EINVAL);
 
   auto& attributes = record->attributes;
   // A change of owner always takes privileges; a mode in the same request is the caller's last
@@ -80,8 +88,34 @@ Result<Outcome> run(const SetAttrOp& op, const Command& command, Txn& txn) {
   if (op.mask & kSetFlags) attributes.flags = op.flags;
   attributes.ctime = command.now;
   putInode(txn, *record);
+  if (cut) txn.erase(truncationKey(op.inode));
   if (auto type = changeType(op.mask)) logChange(txn, command, {.type = *type, .target = op.inode});
   return Outcome{.inode = op.inode};
+}
+
+// Refuses what the command would be refused for, before an object is touched.
+Result<Outcome> run(const BeginTruncationOp& op, const Command& command, Txn& txn) {
+  auto record = loadInode(txn, op.set.inode);
+  if (!record) return record.error();
+  if (!(op.set.mask & kCutObjects)) return Errno(EINVAL);
+  if (auto good = check(op.set, *record); !good) return good.error();
+  if (truncating(txn, op.set.inode)) return Errno(EBUSY);
+  Command set{.session = command.session,
+              .slot = op.slot,
+              .sequence = op.sequence,
+              .identity = command.identity,
+              .now = command.now,
+              .op = op.set};
+  txn.put(truncationKey(op.set.inode), encodeCommand(set));
+  return Outcome{.inode = op.set.inode};
+}
+
+// Some objects may be cut, so nobody knows the size but they.
+Result<Outcome> run(const EndTruncationOp& op, const Command&, Txn& txn) {
+  if (!truncating(txn, op.inode)) return Errno(ESTALE);  // so is the file
+  txn.erase(truncationKey(op.inode));
+  relate(txn, Relation::kWriter, kMdsItself, op.inode);
+  return Outcome{.error = op.error, .inode = op.inode, .value = kSizeToBeAsked};
 }
 
 }  // namespace trainfs::mds

@@ -19,12 +19,28 @@ bool makesGarbage(const Operation& op) {
          std::holds_alternative<SetLayoutOp>(op);
 }
 
+bool cutsObjects(const Operation& op) {
+  auto* set = std::get_if<SetAttrOp>(&op);
+  return set != nullptr && (set->mask & kCutObjects) != 0;
+}
+
+// The file whose size or objects it changes, so that it comes before a truncation or after it.
+InodeId fileShapedBy(const Operation& op) {
+  auto* set = std::get_if<SetAttrOp>(&op);
+  auto* xattr = std::get_if<SetXattrOp>(&op);
+  if (set != nullptr && (set->mask & (kSetSize | kGrowSize))) return set->inode;
+  if (xattr != nullptr && xattr->name == kLayoutXattr) return xattr->inode;
+  return kNoInode;
+}
+
 }  // namespace
 
 // ---- changes ----
 
 kj::Promise<ChangeReply> Operations::execute(std::shared_ptr<Session> session,
                                              ChangeRequest request) {
+  if (auto inode = fileShapedBy(request.op); inode != kNoInode)
+    co_await parts_.truncations.over(inode);
   while (mustWaitForNames(request.op)) co_await parts_.names.changed();
   auto hold = parts_.names.hold();
   if (auto good = prepare(request, *session, hold); !good && !isRepeated(request, *session))
@@ -35,12 +51,16 @@ kj::Promise<ChangeReply> Operations::execute(std::shared_ptr<Session> session,
   auto* create = std::get_if<CreateOp>(&request.op);
   bool opens = create != nullptr && request.opening && S_ISREG(create->mode);
   bool writing = opens && create->writing;
-  auto outcome = co_await parts_.log.append(Command{.session = session->id,
-                                                    .slot = request.slot,
-                                                    .sequence = request.sequence,
-                                                    .identity = std::move(request.identity),
-                                                    .now = parts_.choices.now(),
-                                                    .op = std::move(request.op)});
+  bool cuts = cutsObjects(request.op);
+  Command command{.session = session->id,
+                  .slot = request.slot,
+                  .sequence = request.sequence,
+                  .identity = std::move(request.identity),
+                  .now = parts_.choices.now(),
+                  .op = std::move(request.op)};
+  auto change =
+      cuts ? parts_.truncations.run(std::move(command)) : parts_.log.append(std::move(command));
+  auto outcome = co_await change;
   ChangeReply reply{.error = outcome.error, .existed = outcome.existed};
   reply.sessionOver = outcome.error == ESTALE && outcome.value == kEndThisSession;
   if (reply.error != 0) co_return reply;
@@ -51,6 +71,8 @@ kj::Promise<ChangeReply> Operations::execute(std::shared_ptr<Session> session,
       co_return ChangeReply{.error = good.error().code()};
   }
   if (outcome.inode == kNoInode) co_return reply;
+  // A recall waits for reports: these do not wait for OSTs that are away.
+  if (report && parts_.truncations.has(outcome.inode)) co_return reply;
   bool others = false;
   {
     auto view = parts_.store.snapshot();
@@ -244,6 +266,7 @@ Result<NamesPage> Operations::names(InodeId inode, InodeId root, NameCursor afte
 
 bool Operations::writtenByOthers(const View& view, const Session& session, const Node& node) {
   if (!S_ISREG(node.attributes.mode)) return false;
+  if (parts_.truncations.has(node.attributes.inode)) return true;
   if (parts_.sessions.size() == 1 && !parts_.recovery.pending()) return false;
   auto writers = writersOf(view, node.attributes.inode);
   return std::any_of(writers.begin(), writers.end(),
@@ -253,10 +276,24 @@ bool Operations::writtenByOthers(const View& view, const Session& session, const
 kj::Promise<Status> Operations::settle(Session& asker, Node& node) {
   ++asker.glimpses;
   KJ_DEFER(--asker.glimpses);
-  auto& glimpse = parts_.glimpse;
-  auto truth = co_await glimpse.ask(node.attributes.inode, node.layout, glimpse.patience());
-  mergeTruth(node, truth);
-  if (truth.error != 0) co_return Errno(EIO);
+  const InodeId inode = node.attributes.inode;
+  auto& truncations = parts_.truncations;
+  for (int attempt = 0; attempt < kGlimpsesOfOneFile; ++attempt) {
+    co_await truncations.over(inode);
+    {
+      auto view = parts_.store.snapshot();
+      auto present = loadNode(*view, inode);
+      if (!present) co_return present.error();
+      node = *std::move(present);
+      if (!writtenByOthers(*view, asker, node)) break;
+    }
+    auto begun = truncations.begun();
+    auto truth = co_await parts_.glimpse.ask(inode, node.layout, parts_.glimpse.patience());
+    mergeTruth(node, truth);
+    if (truth.error != 0) co_return Errno(EIO);
+    if (truncations.begun() == begun) break;
+    // Maybe of this file: then some objects may have told of before, and some of after.
+  }
   co_return Done{};
 }
 

@@ -17,12 +17,15 @@
 #include "mds/reaper.h"
 #include "mds/session_table.h"
 #include "mds/size_recovery.h"
+#include "mds/truncations.h"
 #include "mds/wire.h"
 
 namespace trainfs::mds {
 
 // Files of one directory page that are glimpsed at the same time.
 inline constexpr size_t kGlimpsesAtOnce = 64;
+// For one question, if truncations come in between.
+inline constexpr int kGlimpsesOfOneFile = 4;
 
 struct ChangeReply {
   int error = 0;
@@ -42,6 +45,7 @@ class Operations {
     SessionTable& sessions;
     NamesInFlight& names;
     Glimpse& glimpse;
+    Truncations& truncations;
     SizeRecovery& recovery;
     Reaper& reaper;
   };

@@ -7,11 +7,12 @@
 
 namespace trainfs::mds {
 
-SizeRecovery::SizeRecovery(Store& store, OwnCommands& commands, Glimpse& glimpse, kj::Timer& timer,
-                           const ServerOptions& options)
+SizeRecovery::SizeRecovery(Store& store, OwnCommands& commands, Glimpse& glimpse,
+                           Truncations& truncations, kj::Timer& timer, const ServerOptions& options)
     : store_(store),
       commands_(commands),
       glimpse_(glimpse),
+      truncations_(truncations),
       timer_(timer),
       retryDelay_(options.retryDelay) {}
 
@@ -52,8 +53,9 @@ kj::Promise<void> SizeRecovery::run() {
   }
 }
 
-// False: an OST is away, try again later.
+// False: an OST is away, or the file is being truncated; try again later.
 kj::Promise<bool> SizeRecovery::recover(InodeId inode) {
+  if (truncations_.has(inode)) co_return false;
   auto node = loadNode(*store_.snapshot(), inode);
   if (node) {
     FileTruth truth;

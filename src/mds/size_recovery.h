@@ -8,6 +8,7 @@
 #include "mds/glimpse.h"
 #include "mds/own_commands.h"
 #include "mds/store.h"
+#include "mds/truncations.h"
 
 namespace trainfs::mds {
 
@@ -16,8 +17,8 @@ inline constexpr size_t kRecoveriesAtOnce = 16;
 
 class SizeRecovery {
  public:
-  SizeRecovery(Store& store, OwnCommands& commands, Glimpse& glimpse, kj::Timer& timer,
-               const ServerOptions& options);
+  SizeRecovery(Store& store, OwnCommands& commands, Glimpse& glimpse, Truncations& truncations,
+               kj::Timer& timer, const ServerOptions& options);
 
   // Hands all files that the session has marked over to kMdsItself: durable when it resolves.
   kj::Promise<void> takeOver(SessionId session);
@@ -36,6 +37,7 @@ class SizeRecovery {
   Store& store_;
   OwnCommands& commands_;
   Glimpse& glimpse_;
+  Truncations& truncations_;
   kj::Timer& timer_;
   const kj::Duration retryDelay_;
   bool pending_ = true;  // until run() has looked

@@ -173,17 +173,15 @@ def check_ledger(top, book, client_killed):
 
 
 def may_be(found, before, after):
-    """What a change that was not answered may leave: the old, the new, or some of both: of a write, any of its bytes;
-    of a truncation, the old size with what was cut off reading as zeros (objects are cut before the MDS is told)."""
+    """What a change that was not answered may leave: the old, the new, or, of a write, some of both: any of its bytes."""
     if found in (before, after):
         return True
     if None in (found, before, after) or found[1] not in (before[1], after[1]):
         return False
     found, before, after = found[0], before[0], after[0]
-    longer = max(len(before), len(after))
-    if not min(len(before), len(after)) <= len(found) <= longer or (len(after) < len(before) and len(found) != longer):
+    if not len(before) <= len(found) <= len(after):  # a truncation
         return False
-    old, new = before.ljust(longer, b"\0"), after.ljust(longer, b"\0")
+    old, new = before.ljust(len(after), b"\0"), after
     return all(byte in (old[i], new[i]) for i, byte in enumerate(found))
 
 

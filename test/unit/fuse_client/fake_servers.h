@@ -72,6 +72,12 @@ class FakeMds final : public MdsClient {
       answer(Outcome{node});
     });
   }
+  void settled(InodeId, Answer<Done> answer) override {
+    script_.add("settled", [this, answer] {
+      if (executeError != 0) return answer(Errno(executeError));
+      answer(Done{});
+    });
+  }
   void lookup(InodeId, std::string, Answer<Node> answer) override { ask("lookup", answer); }
   void getattr(InodeId, Answer<Node> answer) override { ask("getattr", answer); }
   void open(InodeId, bool writing, Answer<Node> answer) override {

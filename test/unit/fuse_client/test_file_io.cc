@@ -237,7 +237,7 @@ TEST_CASE("an inode met again syncs whatever objects it has", "[client]") {
   CHECK(f.data.syncedObjects == 2);
 }
 
-TEST_CASE("truncation cuts the objects that reach beyond, then tells the MDS", "[client]") {
+TEST_CASE("truncation has the MDS cut the objects that reach beyond", "[client]") {
   Fixture f;
   f.openToWrite();
   f.write(0, "a");
@@ -246,11 +246,10 @@ TEST_CASE("truncation cuts the objects that reach beyond, then tells the MDS", "
   Result<Inodes::Taken> taken(Errno(EINPROGRESS));
   f.files.setAttributes(f.inode, {}, {.inode = kFile, .mask = kSetSize, .sizeBytes = 10},
                         [&](auto result) { taken = result; });
-  REQUIRE(f.script.asked() == Names{"truncate"});
-  REQUIRE(f.data.cuts.size() == 2);
-  CHECK(f.data.cuts[0].sizeBytes == 10);
-  CHECK(f.data.cuts[1].sizeBytes == 0);
-  f.script.answer("truncate");
+  REQUIRE(f.script.asked() == Names{"setattr"});
+  auto& set = std::get<SetAttrOp>(f.mds.executed.back());
+  CHECK(set.mask == (kSetSize | kCutObjects));
+  CHECK(set.keepBytes == 10);
   f.mds.node.attributes.sizeBytes = 10;
   f.script.answer("setattr");
   REQUIRE(taken.ok());
@@ -265,6 +264,7 @@ TEST_CASE("a file without objects is truncated without asking an OST", "[client]
   f.files.setAttributes(f.inode, {}, {.inode = kFile, .mask = kSetSize, .sizeBytes = 0},
                         [](auto) {});
   CHECK(f.script.asked() == Names{"setattr"});
+  CHECK(std::get<SetAttrOp>(f.mds.executed.back()).mask == kSetSize);
 }
 
 TEST_CASE("bytes that a failed write may have left do not come to light when the file grows",
@@ -282,9 +282,39 @@ TEST_CASE("bytes that a failed write may have left do not come to light when the
   f.data.error = 0;
   f.files.setAttributes(f.inode, {}, {.inode = kFile, .mask = kSetSize, .sizeBytes = 100'000},
                         [](auto) {});
-  REQUIRE(f.script.asked() == Names{"truncate"});
-  REQUIRE(f.data.cuts.size() == 2);  // also the object that is not known to exist
-  CHECK(f.data.cuts[0].sizeBytes == 1);
+  REQUIRE(f.script.asked() == Names{"setattr"});
+  auto& set = std::get<SetAttrOp>(f.mds.executed.back());
+  CHECK(set.mask == (kSetSize | kCutObjects));
+  CHECK(set.keepBytes == 1);
+}
+
+TEST_CASE("a write waits for the fate of a truncation that failed", "[client]") {
+  Fixture f;
+  f.openToWrite();
+  f.write(0, "abc");
+  f.mds.executeError = EIO;
+  f.files.setAttributes(f.inode, {}, {.inode = kFile, .mask = kSetSize, .sizeBytes = 1},
+                        [](auto) {});
+  f.script.answer("setattr");
+  auto write = [&](Result<size_t>& written) {
+    f.files.write(f.inode, 0, std::as_bytes(std::span("new", 3)), false,
+                  [&](auto result) { written = result; });
+  };
+  Result<size_t> refused(size_t{0}), written(size_t{0});
+  write(refused);
+  REQUIRE(f.script.asked() == Names{"settled"});
+  f.script.answer("settled");
+  CHECK(refused.errnoOrZero() == EIO);
+
+  f.mds.executeError = 0;
+  write(written);
+  REQUIRE(f.script.answer("settled"));
+  REQUIRE(f.script.asked() == Names{"getattr"});
+  f.script.answer("getattr");
+  REQUIRE(f.script.asked() == Names{"write"});
+  f.script.answer("write");
+  CHECK(*written == 3);
+  f.write(3, "d");  // asks nobody
 }
 
 TEST_CASE("times that were set are not overwritten by those of earlier writes", "[client]") {

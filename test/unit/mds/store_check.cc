@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "mds/command_record.h"
 #include "mds/inodes.h"
 #include "mds/keys.h"
 #include "mds/namespace.h"
@@ -48,6 +49,8 @@ class StoreCheck {
         return requireSession("slot of a missing session", idAt(key, 2));
       case 'G':
         return visitGarbage(key, value);
+      case 'T':
+        return visitTruncation(key, value);
       case 'C':
         return;
       default:
@@ -129,6 +132,16 @@ class StoreCheck {
     if (record && garbageKey(inode, decodeLayoutOf(*record).generation) == key)
       problem("objects in use are garbage", inode.value);
     if (value.empty()) problem("empty garbage", inode.value);
+  }
+
+  void visitTruncation(std::string_view key, std::string_view value) {
+    InodeId inode{idAt(key, 1)};
+    auto record = findInode(view_, inode);
+    if (!record || !record->isRegular()) problem("truncation of no file", inode.value);
+    auto command = decodeCommand(value);
+    auto* set = std::get_if<SetAttrOp>(&command.op);
+    if (set == nullptr || set->inode != inode || !(set->mask & kCutObjects))
+      problem("another command than a truncation", inode.value);
   }
 
   void checkLinks(const InodeRecord& record) {

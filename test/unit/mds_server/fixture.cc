@@ -83,6 +83,25 @@ kj::Promise<void> FakeOst::fence(FenceContext context) {
   return kj::mv(held.promise);
 }
 
+kj::Promise<void> FakeOst::truncate(TruncateContext context) {
+  ++notes_->truncations;
+  if (!notes_->cuts) {
+    auto held = kj::newPromiseAndFulfiller<void>();
+    notes_->held.push_back(kj::mv(held.fulfiller));
+    co_await held.promise;
+  }
+  auto cuts = context.getParams().getCuts();
+  auto errors = context.getResults().initErrors(cuts.size());
+  for (uint32_t i = 0; i < cuts.size(); ++i) {
+    auto name = hexOf(cuts[i].getObject());
+    auto found = notes_->objects.find(name);
+    if (notes_->uncuttable.contains(name))
+      errors.set(i, EIO);
+    else if (found != notes_->objects.end())
+      found->second = std::min(found->second, cuts[i].getSizeBytes());
+  }
+}
+
 Connection::Connection(Fixture& fixture)
     : stream(fixture.io.provider->getNetwork()
                  .parseAddress("127.0.0.1", fixture.server->port())

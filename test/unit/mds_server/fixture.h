@@ -50,11 +50,13 @@ class FakeOst final : public rpc::OssControl::Server {
     std::vector<std::string> destroyed;       // hex ids
     std::vector<uint64_t> fenced;             // sessions
     std::set<std::string> damaged;            // hex ids that cannot be looked at
-    int stats = 0;                            // calls
+    std::set<std::string> uncuttable;         // hex ids
+    int stats = 0, truncations = 0;           // calls
     bool answersFences = true;                // false: hold them back
+    bool cuts = true;                         // false: hold what is to be cut back
     std::vector<kj::Own<kj::PromiseFulfiller<void>>> held;
     void release() {
-      for (auto& fence : held) fence->fulfill();
+      for (auto& call : held) call->fulfill();
       held.clear();
     }
   };
@@ -62,6 +64,7 @@ class FakeOst final : public rpc::OssControl::Server {
   kj::Promise<void> destroy(DestroyContext context) override;
   kj::Promise<void> stat(StatContext context) override;
   kj::Promise<void> fence(FenceContext context) override;
+  kj::Promise<void> truncate(TruncateContext context) override;
 
  private:
   std::shared_ptr<Notes> notes_;
@@ -101,7 +104,7 @@ class Client {
   int openFile(InodeId inode, bool writing = false);
   void release(InodeId inode);
   int report(InodeId inode, uint64_t sizeBytes, bool stillWriting, uint64_t settings = 0);
-  int truncate(InodeId inode, uint64_t sizeBytes);
+  int truncate(InodeId inode, uint64_t sizeBytes);  // cuts no objects
   capnp::Response<rpc::Session::GetattrResults> getattr(InodeId inode);
   capnp::Response<rpc::Session::LookupResults> lookup(const std::string& name);
   std::vector<std::string> list();

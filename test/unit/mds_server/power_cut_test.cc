@@ -81,7 +81,7 @@ class CommandSource {
   }
 
   Operation operation(const View& view) {
-    switch (random_.between(0, 13)) {
+    switch (random_.between(0, 14)) {
       case 0:
         return LinkOp{inode(), directory(), name()};
       case 1:
@@ -94,6 +94,8 @@ class CommandSource {
         return RenameOp{directory(), name(), directory(), name()};
       case 6:
         return SetAttrOp{.inode = inode(), .mask = kSetSize, .sizeBytes = random_.between(0, 9999)};
+      case 14:
+        return truncation(view);
       case 7:
         return SetXattrOp{inode(), "user." + name(), std::string(random_.between(0, 9000), 'x')};
       case 8:
@@ -105,6 +107,18 @@ class CommandSource {
       default:
         return create(view);
     }
+  }
+
+  // Begins one, or goes on with the first that was begun.
+  Operation truncation(const View& view) {
+    auto begun = truncations(view);
+    if (begun.empty() || random_.between(0, 1) == 0)
+      return BeginTruncationOp{{.inode = inode(),
+                                .mask = kSetSize | kCutObjects,
+                                .sizeBytes = random_.between(0, 9999)}};
+    auto& set = std::get<SetAttrOp>(begun[0].op);
+    if (random_.between(0, 3) == 0) return EndTruncationOp{set.inode, EIO};
+    return set;
   }
 
   Random& random_;
