@@ -28,8 +28,6 @@ const char* opName(BulkOp op) {
       return "write";
     case BulkOp::kPunch:
       return "punch";
-    case BulkOp::kTruncate:
-      return "truncate";
     case BulkOp::kSync:
       return "sync";
     case BulkOp::kStat:
@@ -70,8 +68,7 @@ bool forEachPiece(uint64_t offsetBytes, size_t lengthBytes, Visit visit) {
 }
 
 bool isChangeOrSync(BulkOp op) {
-  return op == BulkOp::kWrite || op == BulkOp::kPunch || op == BulkOp::kTruncate ||
-         op == BulkOp::kSync;
+  return op == BulkOp::kWrite || op == BulkOp::kPunch || op == BulkOp::kSync;
 }
 
 std::string checkRequestExtent(BulkOp op, const BulkExtent& extent) {
@@ -82,8 +79,6 @@ std::string checkRequestExtent(BulkOp op, const BulkExtent& extent) {
     case BulkOp::kWrite:
     case BulkOp::kPunch:
       return extent.lengthBytes == 0 ? "length 0" : "";
-    case BulkOp::kTruncate:
-      return extent.lengthBytes != 0 ? "length " + number(extent.lengthBytes) + ", must be 0" : "";
     default:
       return extent.lengthBytes != 0 || extent.offsetBytes != 0
                  ? "offset or length given, must be 0"

@@ -26,12 +26,12 @@ inline constexpr uint32_t kBulkExtentsMax = 64;
 inline constexpr uint32_t kBulkPayloadBytesMax = 8 * kMiB;
 
 enum class BulkOp : uint8_t {
-  kHello = 1,     // first frame of a connection: who is speaking; no extents
-  kRead = 2,      // request: extents. Reply: extents with bytes read, sums, payload
-  kWrite = 3,     // request: extents, sums, payload. Reply: extents
-  kPunch = 4,     // zero and deallocate [offset, offset+length) of each extent; size unchanged
-  kTruncate = 5,  // set each object's size to offsetBytes; lengthBytes 0
-  kSync = 6,      // each object of the extents is on stable storage, sums too, when answered
+  kHello = 1,  // first frame of a connection: who is speaking; no extents
+  kRead = 2,   // request: extents. Reply: extents with bytes read, sums, payload
+  kWrite = 3,  // request: extents, sums, payload. Reply: extents
+  kPunch = 4,  // zero and deallocate [offset, offset+length) of each extent; size unchanged
+  // 5 stays unused: it was a truncation, which the MDS asks for itself (oss.capnp).
+  kSync = 6,  // each object of the extents is on stable storage, sums too, when answered
   kStat = 7,  // reply: offsetBytes = object size, lengthBytes = min(allocated bytes / 4096, 2^32-1)
 };
 
@@ -83,9 +83,9 @@ struct BulkExtent {
   uint64_t offsetBytes = 0;
   uint32_t lengthBytes = 0;
   uint32_t flags = 0;
-  // Replies to write, punch, truncate and sync: stands for the memory that the object's unsynced
-  // changes are in. A change that was answered with another one than its sync may be lost.
-  // 0: no such object. 0 also in everything else.
+  // Replies to write, punch and sync: stands for the memory that the object's unsynced changes are
+  // in. A change that was answered with another one than its sync may be lost. 0: no such object.
+  // 0 also in everything else.
   uint64_t verifier = 0;
 };
 static_assert(sizeof(BulkExtent) == 40 && std::is_trivially_copyable_v<BulkExtent>);

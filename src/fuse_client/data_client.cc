@@ -56,16 +56,9 @@ class RoutedDataClient final : public DataClient {
     plan.submit();
   }
 
-  void truncate(std::vector<ObjectTruncate> objects, ChangeCompletion done) override {
-    Plan plan(router_, BulkOp::kTruncate, objects.size(), std::move(done));
-    for (const ObjectTruncate& truncate : objects)
-      plan.addObject(truncate.object, {.offsetBytes = truncate.sizeBytes});
-    plan.submit();
-  }
-
   void sync(std::vector<ObjectRef> objects, ChangeCompletion done) override {
     Plan plan(router_, BulkOp::kSync, objects.size(), std::move(done));
-    for (const ObjectRef& object : objects) plan.addObject(object, {});
+    for (const ObjectRef& object : objects) plan.addObject(object);
     plan.submit();
   }
 
@@ -73,7 +66,7 @@ class RoutedDataClient final : public DataClient {
     Plan plan(router_, BulkOp::kStat);
     plan.operation().statDone = std::move(done);
     plan.operation().figures.resize(objects.size());
-    for (const ObjectRef& object : objects) plan.addObject(object, {});
+    for (const ObjectRef& object : objects) plan.addObject(object);
     plan.submit();
   }
 
@@ -105,14 +98,8 @@ class RoutedDataClient final : public DataClient {
       slice.offsetBytes = extent.objectOffsetBytes;
       planner_.add(extent.chain, extent.lengthBytes, slice);
     }
-    void addObject(const ObjectRef& object, Slice slice) {
-      slice.piece = pieces_++;
-      if (slice.offsetBytes > kFileBytesMax) {
-        error_ = EINVAL;
-        return;
-      }
-      slice.object = object.object;
-      planner_.add(object.chain, 0, slice);
+    void addObject(const ObjectRef& object) {
+      planner_.add(object.chain, 0, {.object = object.object, .piece = pieces_++});
     }
 
     void submit() {

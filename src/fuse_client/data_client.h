@@ -54,10 +54,6 @@ struct ObjectRef {
   ObjectId object;
   ChainId chain;
 };
-struct ObjectTruncate {
-  ObjectRef object;
-  uint64_t sizeBytes = 0;
-};
 struct ObjectFigures {
   bool exists = false;
   uint64_t sizeBytes = 0, usedBytes = 0;
@@ -100,7 +96,6 @@ class DataClient {
   // complete with EINTR.
   virtual void withdraw() = 0;
   virtual void punch(std::vector<ObjectExtent> extents, ChangeCompletion done) = 0;
-  virtual void truncate(std::vector<ObjectTruncate> objects, ChangeCompletion done) = 0;
   virtual void sync(std::vector<ObjectRef> objects, ChangeCompletion done) = 0;
   virtual void stat(std::vector<ObjectRef> objects, StatCompletion done) = 0;
 };

@@ -50,7 +50,7 @@ struct Operation {
 // One extent of a frame, and its memory.
 struct Slice {
   ObjectId object;
-  uint64_t offsetBytes = 0;  // truncate: the size
+  uint64_t offsetBytes = 0;
   uint32_t lengthBytes = 0;
   uint32_t flags = 0;         // kExtentMustExist, kExtentVerify
   std::byte* data = nullptr;  // a write never changes it

@@ -6,9 +6,11 @@ namespace trainfs::oss {
 
 namespace {
 
-constexpr std::pair<BulkOp, const char*> kOperations[] = {
-    {BulkOp::kRead, "read"},         {BulkOp::kWrite, "write"}, {BulkOp::kPunch, "punch"},
-    {BulkOp::kTruncate, "truncate"}, {BulkOp::kSync, "sync"},   {BulkOp::kStat, "stat"}};
+constexpr std::pair<BulkOp, const char*> kOperations[] = {{BulkOp::kRead, "read"},
+                                                          {BulkOp::kWrite, "write"},
+                                                          {BulkOp::kPunch, "punch"},
+                                                          {BulkOp::kSync, "sync"},
+                                                          {BulkOp::kStat, "stat"}};
 
 void fillOst(MetricsPage& page, const Ost& ost) {
   MetricsPage::Labels labels{{"ost", ost.name}};

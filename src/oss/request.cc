@@ -75,7 +75,6 @@ class ExtentRun {
       case BulkOp::kWrite:
         return write();
       case BulkOp::kPunch:
-      case BulkOp::kTruncate:
       case BulkOp::kSync:
         return change();
       case BulkOp::kStat:
@@ -117,9 +116,7 @@ class ExtentRun {
 
   Task<> change() {
     auto existed = op_ == BulkOp::kPunch ? co_await store_.punch(object_, range(), registration_)
-                   : op_ == BulkOp::kTruncate
-                       ? co_await store_.truncate(object_, extent_.offsetBytes, registration_)
-                       : co_await store_.sync(object_);
+                                         : co_await store_.sync(object_);
     outcome_.error = existed.errnoOrZero();
     if (existed && !*existed) co_return missing();
     outcome_.extent.verifier = store_.verifier();

@@ -16,7 +16,8 @@ import time
 ROOT = os.environ["ROOT"]
 HEADER = struct.Struct("<IHBBQQQIIIIHHHHII")
 EXTENT = struct.Struct("<16sQIIQ")
-HELLO, READ, WRITE, PUNCH, TRUNCATE, SYNC, STAT = range(1, 8)
+HELLO, READ, WRITE, PUNCH = range(1, 5)
+SYNC, STAT = 6, 7
 
 with open(f"{ROOT}/include/trainfs/bulk.h") as file:
     _text = file.read()

@@ -254,7 +254,7 @@ void FakeOss::execute(const Frame& request, Frame& reply) {
     auto found = objects_.find(id);
     uint64_t size = found == objects_.end() ? 0 : found->second.size();
     uint64_t end = extent.offsetBytes + extent.lengthBytes;
-    bool makes = request.header.op == BulkOp::kWrite || request.header.op == BulkOp::kTruncate;
+    bool makes = request.header.op == BulkOp::kWrite;
     bool changes = request.header.op == BulkOp::kPunch || request.header.op == BulkOp::kSync;
     if (makes || (changes && found != objects_.end())) extent.verifier = verifier_;
     switch (request.header.op) {
@@ -288,9 +288,6 @@ void FakeOss::execute(const Frame& request, Frame& reply) {
       case BulkOp::kPunch:
         for (uint64_t i = extent.offsetBytes; i < std::min(size, end); ++i)
           found->second[i] = std::byte{0};
-        break;
-      case BulkOp::kTruncate:
-        objects_[id].resize(extent.offsetBytes);
         break;
       case BulkOp::kStat:
         extent.flags = found == objects_.end() ? kExtentMissing : 0;

@@ -124,7 +124,6 @@ class FakeData final : public DataClient {
   explicit FakeData(Script& script) : script_(script) {}
   int error = 0;
   std::map<ObjectId, std::vector<std::byte>> objects;
-  std::vector<ObjectTruncate> cuts;
   size_t syncedObjects = 0, readPieces = 0;
   uint64_t verifier = 1;  // of every object
   int withdrawals = 0;
@@ -160,10 +159,6 @@ class FakeData final : public DataClient {
   }
   void punch(std::vector<ObjectExtent> extents, ChangeCompletion done) override {
     addChange("punch", extents.size(), std::move(done), [] {});
-  }
-  void truncate(std::vector<ObjectTruncate> objects, ChangeCompletion done) override {
-    cuts = objects;
-    addChange("truncate", cuts.size(), std::move(done), [] {});
   }
   void sync(std::vector<ObjectRef> refs, ChangeCompletion done) override {
     syncedObjects = refs.size();

@@ -72,7 +72,7 @@ TEST_CASE("what is not there reads as zeros, unless it must exist", "[data_clien
   CHECK(back == std::vector<std::byte>(10));
 }
 
-TEST_CASE("punch, truncate, sync and stat reach every object they name", "[data_client]") {
+TEST_CASE("punch, sync and stat reach every object they name", "[data_client]") {
   Random random(4);
   FakeOss oss(0, 3);
   Client client;
@@ -95,11 +95,6 @@ TEST_CASE("punch, truncate, sync and stat reach every object they name", "[data_
   }
   CHECK_FALSE((*figures)[200].exists);
   CHECK(client.wait([&](auto done) { client.client->sync(refs, done); }) == 0);
-  CHECK(client.wait([&](auto done) {
-    client.client->truncate({{{objectId(5), {0}}, 3}, {{objectId(7), {0}}, 500}}, done);
-  }) == 0);
-  CHECK(oss.object(objectId(5))->size() == 3);
-  CHECK(oss.object(objectId(7))->size() == 500);
   CHECK(client.wait(
             [&](auto done) { client.client->punch({extentOf(199, 10, 20 * kGiB)}, done); }) == 0);
   auto punched = *oss.object(objectId(199));
@@ -117,9 +112,6 @@ TEST_CASE("what makes no sense is refused, and nothing to do is done", "[data_cl
   CHECK(client.wait([&](auto done) {
     client.client->punch({extentOf(1, 0, kFileBytesMax)}, done);
   }) == EFBIG);
-  CHECK(client.wait([&](auto done) {
-    client.client->truncate({{{objectId(1), {0}}, kFileBytesMax + 1}}, done);
-  }) == EINVAL);
 }
 
 // ---- Everything at once ----
