@@ -9,10 +9,10 @@
   test --timeout S       how long one program or script may take (600; 4 hours with --long)
   test --list            names only
 
-unit/ are the Catch2 programs of the meson suite `unit`, without and under sanitizers. fuzz/ are the libFuzzer
-programs of the suite `fuzz`, two at a time. cluster/ are the scripts test/cluster/*.sh with real daemons and mounts,
+unit/ are the Catch2 programs of the meson suite `unit`, without and under sanitizers (then two at a time). fuzz/ are
+the libFuzzer programs of the suite `fuzz`, two at a time. cluster/ are the scripts test/cluster/*.sh with real daemons and mounts,
 clients/ are test/clients/*.sh with real applications: a script ends with 0 (passed), 77 (skipped: something it needs
-cannot be had here) or anything else (failed).
+cannot be had here) or anything else (failed). While they run, the sanitized builds are compiled in the time that processors would be idle.
 A random test that fails prints the seed that replays it: TRAINFS_SEED=... tools/test --only NAME.
 """
 import argparse
@@ -22,6 +22,7 @@ import contextlib
 import json
 import os
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -34,6 +35,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 STOP_SECONDS = 30   # for a script that was told to end
 DOWN_SECONDS = 300  # for a cluster that a script left up
 FUZZERS_AT_ONCE = 2
+SANITIZED_AT_ONCE = 2  # programs of a sanitized build; the plain ones run alone, some of them look at memory or threads
 FUZZ_END_SECONDS = 240  # for a fuzzer to end after its search: with its last input, and the sanitizer's check for leaks
 OUTPUT_LINES = 60   # of a failed test that are shown
 # Name of a build -> meson options. Sanitized builds run the Catch2 programs and the fuzzers only.
@@ -118,12 +120,35 @@ def targets(build_name, only):
     return unit + (fuzz if build_name == "build-asan" else [])
 
 
-def build(name, only_targets):
+def build_command(name, only_targets):
     """`only_targets`: all if empty."""
+    return ["env", "TARGETS=" + " ".join(only_targets), os.path.join(ROOT, "tools/build"), os.path.join(ROOT, name),
+            *BUILDS[name]]
+
+
+def build(name, only_targets):
     print(f"== {name}", flush=True)
-    done = subprocess.run([os.path.join(ROOT, "tools/build"), os.path.join(ROOT, name), *BUILDS[name]],
-                          env={**os.environ, "TARGETS": " ".join(only_targets)}, stdin=subprocess.DEVNULL)
-    return done.returncode == 0
+    return subprocess.run(build_command(name, only_targets), stdin=subprocess.DEVNULL).returncode == 0
+
+
+@contextlib.contextmanager
+def building_ahead(chosen):
+    """Compiles `chosen`, build name -> targets, with processor time that nobody else wants (SCHED_IDLE of sched(7)). What
+    is not done at the end of the context, or fails, is for build(), which also says so."""
+    commands = "; ".join(shlex.join(build_command(name, only_targets)) for name, only_targets in chosen.items())
+    alive, held_by_all = os.pipe()
+    process = subprocess.Popen(["chrt", "--idle", "0", "bash", "-c", commands], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+                               pass_fds=[held_by_all])
+    os.close(held_by_all)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # ninja makes again what it has not noted as done
+        process.wait()
+        os.read(alive, 1)  # ends with the last of them: two ninjas would undo each other's work
+        os.close(alive)
 
 
 def run_program(build_name, command, seconds):
@@ -139,23 +164,33 @@ def run_program(build_name, command, seconds):
 
 
 def run_unit(build_name, only, tally, timeout):
-    for name, command in programs(build_name, "unit").items():
-        label = unit_label(name, build_name)
-        if only not in label or (build_name != "build" and is_script(command)):
-            continue
+    def run(command):
         started = time.monotonic()
         if is_script(command):
             code, output = run_program(build_name, command, timeout)
             outcomes = counts("passed" if code == 0 else "failed")
         else:
-            with tempfile.NamedTemporaryFile(suffix=".xml") as report:
-                reporters = ["-r", "compact", "-r", f"junit::out={report.name}"]
-                code, output = run_program(build_name, [*command, *reporters], timeout)
-                outcomes, failures = catch_outcomes(report.name)
-                output += failures  # last, so that what is shown has them: logs may be long
-            if code != 0 and not outcomes["failed"] or not outcomes:
-                outcomes["failed"] += 1  # it died, or ran nothing
-        tally.add(label.replace(f"/{name}", ""), label, outcomes, time.monotonic() - started, output)
+            outcomes, output = run_catch(build_name, command, timeout)
+        return outcomes, time.monotonic() - started, output
+
+    plain = build_name == "build"
+    chosen = {name: command for name, command in programs(build_name, "unit").items()
+              if only in unit_label(name, build_name) and (plain or not is_script(command))}
+    with concurrent.futures.ThreadPoolExecutor(1 if plain else SANITIZED_AT_ONCE) as pool:
+        for name, (outcomes, took, output) in zip(chosen, pool.map(run, chosen.values())):
+            label = unit_label(name, build_name)
+            tally.add(label.replace(f"/{name}", ""), label, outcomes, took, output)
+
+
+def run_catch(build_name, command, timeout):
+    """(outcomes of its cases, output) of a Catch2 program."""
+    with tempfile.NamedTemporaryFile(suffix=".xml") as report:
+        reporters = ["-r", "compact", "-r", f"junit::out={report.name}"]
+        code, output = run_program(build_name, [*command, *reporters], timeout)
+        outcomes, failures = catch_outcomes(report.name)
+    if code != 0 and not outcomes["failed"] or not outcomes:
+        outcomes["failed"] += 1  # it died, or ran nothing
+    return outcomes, output + failures  # failures last, so that what is shown has them: logs may be long
 
 
 def catch_outcomes(path):
@@ -253,24 +288,30 @@ def list_names(only):
     print("\n".join(name for name in names if only in name))
 
 
-def run_build(name, args, tally):
-    """Builds `name` and runs what is tested with it. Whether it did build."""
-    chosen = []
-    if name != "build":
-        chosen = targets(name, args.only)
-        if not chosen:
-            return True
-    if not build(name, chosen):
+def run_build(name, only_targets, args, tally):
+    """Builds `name` and runs its programs. Whether it did build."""
+    if not build(name, only_targets):
         tally.add("builds", name, counts("failed"), 0, "does not build")
         return False
     run_unit(name, args.only, tally, args.timeout)
-    if name == "build":
-        for group, script, path in scripts():
-            if args.only in script:
-                run_script(group, script, path, tally, args.timeout)
     if name == "build-asan":
         run_fuzzers(name, args.only, tally, args.fuzz_seconds)
     return True
+
+
+def run_all(args, tally):
+    if not run_build("build", [], args, tally):
+        return
+    sanitized = {}
+    if not args.no_sanitizers:
+        sanitized = {name: targets(name, args.only) for name in BUILDS if name != "build"}
+        sanitized = {name: chosen for name, chosen in sanitized.items() if chosen}
+    with building_ahead(sanitized):
+        for group, name, path in scripts():
+            if args.only in name:
+                run_script(group, name, path, tally, args.timeout)
+    for name, chosen in sanitized.items():
+        run_build(name, chosen, args, tally)
 
 
 def parse_arguments():
@@ -298,9 +339,7 @@ def main():
         os.environ.update(LONG_FORMS)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     tally = Tally()
-    for name in ["build"] if args.no_sanitizers else BUILDS:
-        if not run_build(name, args, tally) and name == "build":
-            break
+    run_all(args, tally)
     print(tally.summary())
     sys.exit(1 if tally.failed or not tally.total("passed") else 0)
 
