@@ -3,7 +3,7 @@
   test                   all of it (about half an hour on two cores the first time)
   test --only PATTERN    only tests whose name contains PATTERN, e.g. --only unit/, --only cluster/kill
   test --no-sanitizers   leave out the builds under address, undefined and thread sanitizers, and fuzzing
-  test --long            the long forms: 1,000 power cuts, 50 rounds of kill -9, an hour for each fuzzer; hours in
+  test --long            the long forms: 1,000 power cuts, 50 rounds of kill -9, an hour for each fuzzer, and more; hours in
                          all, so best with --only
   test --fuzz-seconds N  how long each fuzzer searches (60)
   test --timeout S       how long one program or script may take (600; 4 hours with --long)
@@ -45,7 +45,7 @@ BUILDS = {
     "build-tsan": ["-Db_sanitize=thread", "-Db_lundef=false"],
 }
 # What --long says to tests that have a long form; without it each has its own short one.
-LONG_FORMS = {"TRAINFS_POWER_CUTS": "1000", "TRAINFS_KILL_ROUNDS": "50"}
+LONG_FORMS = {"TRAINFS_POWER_CUTS": "1000", "TRAINFS_KILL_ROUNDS": "50", "TRAINFS_BIG_DIRECTORY": "1000000"}
 LONG_FUZZ_SECONDS, LONG_TIMEOUT = 3600, 4 * 3600
 SANITIZERS = {
     "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=1",

@@ -6,15 +6,17 @@ meson setup "$WORK/build" "$ROOT" --prefix=/usr --sysconfdir=/etc -Dtests=false 
 # What is built is the build's that is tested: only what is installed where is asked here.
 meson introspect --installed "$WORK/build" >"$WORK/installed.json"
 python3 - "$WORK/installed.json" "$WORK/build" <<'PYTHON'
-import json, sys
+import json, os, sys
 places = set(json.load(open(sys.argv[1])).values())
+source = os.environ["ROOT"]
 wanted = """
 /usr/sbin/trainfs-mds /usr/sbin/trainfs-oss /usr/sbin/trainfs-client /usr/sbin/mkfs.trainfs /usr/bin/tfs
 /usr/bin/trainfs-minicluster /sbin/mount.trainfs /usr/lib/systemd/system/trainfs-mds@.service
 /usr/lib/systemd/system/trainfs-oss@.service /etc/trainfs/mds.toml.example /etc/trainfs/oss.toml.example
-/usr/share/man/man1/tfs.1 /usr/share/man/man5/trainfs.conf.5 /usr/share/man/man7/trainfs.7
-/usr/share/man/man8/mount.trainfs.8 /usr/share/man/man8/trainfs-mds.8 /usr/share/man/man8/trainfs-oss.8
-/usr/share/man/man8/trainfs-client.8 /usr/share/man/man8/mkfs.trainfs.8""".split()
+/usr/share/bash-completion/completions/tfs /usr/share/zsh/vendor-completions/_tfs /sbin/mount.fuse.trainfs
+/usr/share/doc/trainfs/README.md /usr/share/doc/trainfs/LICENSE /usr/share/doc/trainfs/docs""".split()
+wanted += [f"/usr/share/man/man{page[-1]}/{page}" for page in os.listdir(f"{source}/man") if page[-1].isdigit()]
+assert {page[-1] for page in wanted if "/man/" in page} == set("1578"), wanted
 missing = [place for place in wanted if place not in places]
 assert not missing, f"not installed: {missing}"
 PYTHON

@@ -9,6 +9,7 @@ echo N >"$WORK/switched-off"
 cat >"$WORK/try.sh" <<E2
 set -e
 if [ -e $switch ]; then  # a switch that says no and stays so
+  mount --make-rprivate /sys
   mount --bind "$WORK/switched-off" $switch
   mount -o remount,bind,ro $switch
 fi
@@ -21,7 +22,9 @@ echo data >"$there/file"
 "$tfs" features "$there" >"$WORK/features"
 umount "$there"
 E2
-unshare -m --propagation private bash "$WORK/try.sh" || fail "$(cat "$WORK/refusal")"
+propagation=private
+findmnt --mountpoint / >"$WORK/root" || propagation=unchanged  # in a chroot "/" may be a directory of another mount
+unshare -m --propagation $propagation bash "$WORK/try.sh" || fail "$(cat "$WORK/refusal")"
 why="no FUSE over io_uring: .*enable_uring"
 grep -q "$why" "$WORK/refusal" || fail "the refusal does not say why: $(cat "$WORK/refusal")"
 grep -q "without io_uring: .*enable_uring" "$WORK/auto.log" || fail "not in the log: $(cat "$WORK/auto.log")"

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <span>
+#include <variant>
 
 #include "mds/command_record.h"
 #include "mds/log_record.h"
@@ -19,6 +21,7 @@ namespace {
 
 constexpr uint64_t kSeed = 7;
 
+// One of each operation.
 std::vector<std::string> someCommands() {
   std::vector<Command> commands;
   auto add = [&](Operation op) {
@@ -43,6 +46,19 @@ std::vector<std::string> someCommands() {
   add(InstantiateOp{{5}, 0, {{1}, {2}}});
   add(OpenSessionOp{"host:/mnt"});
   add(RegisterOstOp{.index = 1, .uuid = "u", .host = "oss1", .ports = {7180}});
+  add(OpenWriteOp{{5}});
+  add(ReleaseOp{{5}});
+  add(EndSessionOp{{2}});
+  add(ReapedOp{{5}, 1});
+  add(RegisterChangelogOp{"indexer"});
+  add(DeregisterChangelogOp{1});
+  add(ClearChangelogOp{1, 9});
+  add(TrimChangelogOp{});
+  add(BeginTruncationOp{{.inode = {5}, .mask = kSetSize | kCutObjects}, 3, 9});
+  add(EndTruncationOp{{5}, 5});
+  std::set<size_t> kinds;
+  for (auto& command : commands) kinds.insert(command.op.index());
+  require(kinds.size() == std::variant_size_v<Operation>);
   std::vector<std::string> encoded;
   for (auto& command : commands) encoded.push_back(encodeCommand(command));
   return encoded;

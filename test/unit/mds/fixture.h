@@ -42,7 +42,7 @@ template <>
 struct StoreHome<LmdbStore> {
   TemporaryDirectory directory;
   std::unique_ptr<LmdbStore> store =
-      LmdbStore::open(directory.path(), {.mapBytes = 256 * kMiB, .create = true});
+      LmdbStore::open(directory.path(), {.mapBytes = 2 * kGiB, .create = true});
 };
 
 // Every key and value, for comparing whole stores.
