@@ -4,11 +4,14 @@
 #include <thread>
 
 #include "fixture.h"
+#include "lib/eventually.h"
 #include "mds/keys.h"
 #include "mds/records.h"
 
 namespace trainfs::mds {
 namespace {
+
+using namespace std::chrono_literals;
 
 void put(Store& store, std::string_view key, std::string_view value) {
   auto txn = store.begin();
@@ -189,6 +192,51 @@ TEST_CASE("a full LMDB store refuses a transaction and goes on", "[mds]") {
   CHECK(contentOf(*store->snapshot()).size() == 1);
   put(*store, "more", "value");
   CHECK(contentOf(*store->snapshot()).size() == 2);
+}
+
+TEST_CASE("an LMDB store grows more than a hundredfold while it is read", "[mds]") {
+  TemporaryDirectory directory;
+  auto store = LmdbStore::open(directory.path(), {.create = true, .syncedCommits = false});
+  constexpr int kRounds = 40, kPerRound = 250;
+  const std::string value(1000, 'v');
+  auto write = [&](int round) {
+    auto txn = store->begin();
+    for (int i = 0; i < kPerRound; i++)
+      txn->put("v" + std::to_string(round * kPerRound + i), value);
+    txn->put("rounds", std::to_string(round + 1));
+    txn->commit();
+  };
+  auto entriesOf = [](const View& view) {
+    int entries = 0;
+    view.scan("v", "v", [&](std::string_view, std::string_view) { return ++entries > 0; });
+    return entries;
+  };
+  put(*store, "rounds", "0");
+  auto bytesBefore = store->fileBytes();
+  auto before = store->snapshot();
+  std::atomic<bool> stop = false;
+  std::atomic<int> wrong = 0, sizesSeen = 0;
+  auto read = [&] {
+    for (int last = -1; !stop;) {
+      auto view = store->snapshot();
+      int entries = entriesOf(*view);
+      if (entries != kPerRound * std::stoi(get(*view, "rounds"))) wrong++;
+      if (std::exchange(last, entries) != entries) sizesSeen++;
+    }
+  };
+  std::thread one(read), two(read);
+  for (int round = 0; round < kRounds; round++) {
+    int seen = sizesSeen;
+    write(round);
+    CHECK(test::eventually([&] { return sizesSeen > seen; }, 30s));
+  }
+  stop = true;
+  one.join();
+  two.join();
+  CHECK(wrong == 0);
+  CHECK(entriesOf(*before) == 0);
+  CHECK(entriesOf(*store->snapshot()) == kRounds * kPerRound);
+  CHECK(store->fileBytes() > 100 * bytesBefore);
 }
 
 TEST_CASE("LMDB snapshots are bounded and reused", "[mds]") {
