@@ -14,7 +14,17 @@ namespace trainfs {
 
 namespace {
 
-constexpr size_t kThreads = 2;  // pages at a time; a few more wait
+// A connection occupies a thread until its request is there, and those that wait are taken in their
+// order. So a scrape waits for the connections before it, and those are bounded: 129 of them hold
+// 16 threads for 8 s if all of them are silent, and Prometheus waits for 10. (The kernel makes
+// further ones try again.)
+const std::vector<std::string> kCivetwebLimits = {
+    "num_threads",        "16",    //
+    "connection_queue",   "16",    // accepted ones; further ones wait in the backlog
+    "listen_backlog",     "96",    //
+    "request_timeout_ms", "1000",  // for all of a request, and for each standstill of the reply
+    "enable_keep_alive",  "no",    // one request for each connection
+};
 
 prometheus::ClientMetric labelled(const MetricsPage::Labels& labels) {
   prometheus::ClientMetric metric;
@@ -37,6 +47,12 @@ std::string listenText(const std::string& at) {
   HostPort place;
   parseHostPort(at, 0, place);
   return place.host == "*" ? "+" + std::to_string(place.port) : hostPortText(place);
+}
+
+std::vector<std::string> civetwebOptions(const std::string& at) {
+  std::vector<std::string> options = {"listening_ports", listenText(at)};
+  options.insert(options.end(), kCivetwebLimits.begin(), kCivetwebLimits.end());
+  return options;
 }
 
 }  // namespace
@@ -106,7 +122,7 @@ MetricsEndpoint::MetricsEndpoint(const std::string& at, std::function<void(Metri
   };
   try {
     impl_.reset(new Impl{std::make_shared<Page>(std::move(collect)),
-                         prometheus::Exposer(listenText(at), kThreads)});
+                         prometheus::Exposer(civetwebOptions(at))});
   } catch (const std::exception& error) {
     throw std::runtime_error("metrics: cannot listen on " + at + ": " + error.what());
   }

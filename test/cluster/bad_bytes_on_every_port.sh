@@ -1,6 +1,8 @@
 # Garbage, other protocols, claims of enormous sizes, half frames and silence on every port; a client that takes no
-# replies. Each is cut off in its time, memory stays bounded, and a mount goes on reading and writing beside it.
+# replies. Each is cut off in its time, memory stays bounded, a mount goes on reading and writing beside it, and
+# Prometheus is answered.
 . "$ROOT/test/cluster/lib.sh"
+up_options=(--metrics)
 start_cluster 2
 seeded
 
@@ -33,9 +35,10 @@ from raw import *
 cluster, random, inode = Cluster(sys.argv[1]), random.Random(int(sys.argv[2])), int(sys.argv[3])
 chain = int(sys.argv[4])
 ost = f"ost{chain}"
-servers = [name for name in cluster.nodes if cluster.nodes[name]["kind"] != "client"]
-pids = {name: cluster.pid(name) for name in servers}
-memory = {name: cluster.resident(name) for name in servers}
+pids = {name: cluster.pid(name) for name in cluster.nodes}
+memory = {name: cluster.resident(name) for name in cluster.nodes}
+
+PROMETHEUS_SECONDS = 10  # it waits for a scrape
 
 def is_mds(name): return name.startswith("mds")
 def words(*halves): return struct.pack(f"<{len(halves)}I", *halves)
@@ -62,6 +65,12 @@ for name, number in cluster.ports():
     half = Peer(number)
     half.send(words(0, 4, 0) if is_mds(name) else frame(HELLO)[:40])
     silent.append((f"{name}: half a header", half))
+for name, number in cluster.metrics_ports():
+    silent += [(f"{name}: nothing", Peer(number)) for _ in range(8)]
+    half = Peer(number)
+    half.send(b"GET /metrics HTT")
+    silent.append((f"{name}: half a request", half))
+    scrape(number, PROMETHEUS_SECONDS)
 for lane, part in ((1001, lambda whole: whole[:30]), (1002, lambda whole: whole[:80]), (1003, lambda whole: whole[:-1])):
     peer, who = greet(lane)
     peer.send(part(write_frame(target, 0, bytes(4096), **who)))
@@ -74,7 +83,7 @@ silent.append((f"{ost}: takes no replies", deaf))
 
 # ---- garbage ----
 tls = bytes.fromhex("16030102000100 01fc0303".replace(" ", "")) + bytes(600)
-for name, number in cluster.ports():
+for name, number in [*cluster.ports(), *cluster.metrics_ports()]:
     for what, data in [("HTTP", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" + b" " * 64), ("TLS", tls), ("ones", b"\xff" * 4096),
                        *((f"random bytes {i}", random.randbytes(random.randint(128, 9000))) for i in range(20))]:
         peer = Peer(number)
@@ -83,13 +92,17 @@ for name, number in cluster.ports():
         peer.close()
 
 # ---- claims ----
+# Lengths have 32 bits in both framings, so that no header can say 2^60: these are the largest claims there are. Only an
+# offset has more, below.
 for name, number in cluster.ports():
     if is_mds(name):
         claims = [("2^20 segments", words((1 << 20) - 1, 1)), ("2^32 - 1 segments", words(0xfffffffe, 1)),
-                  ("2^32 words", words(0, 0xffffffff)), ("2^60 words in segments", words(511, *[0xffffffff] * 512)),
+                  ("2^32 - 1 words", words(0, 0xffffffff)),
+                  # One segment fewer than are too many for their number.
+                  ("511 segments of 2^32 - 1 words", words(510, *[0xffffffff] * 511)),
                   ("a pointer out of the message", words(0, 1, 0xfffffffc, 0xffffffff))]
     else:
-        claims = [("2^32 bytes of payload", frame(WRITE, [extent(target, 0, 4096)], [0], payload_bytes=0xffffffff)),
+        claims = [("2^32 - 1 bytes of payload", frame(WRITE, [extent(target, 0, 4096)], [0], payload_bytes=0xffffffff)),
                   ("65535 extents", frame(READ, extent_count=65535)), ("65535 sums", frame(READ, sum_count=65535)),
                   ("operation 200", frame(200)), ("a reply", frame(READ, flags=1, extent_count=1)),
                   ("version 77", frame(HELLO, version=77)), ("a wrong sum", frame(HELLO, sum=1)),
@@ -113,7 +126,9 @@ peer.close()
 # ---- what came of it ----
 for what, peer in silent:
     check(peer.is_cut(max(1, opened + 90 - time.monotonic())), f"{what}: still open after 90 seconds")
-for name in servers:
+for name, number in cluster.metrics_ports():
+    scrape(number, PROMETHEUS_SECONDS)
+for name in cluster.nodes:
     check(cluster.pid(name) == pids[name], f"{name} was restarted")
     os.kill(pids[name], 0)
     grown = (cluster.resident(name) - memory[name]) >> 20

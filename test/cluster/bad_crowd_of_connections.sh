@@ -1,8 +1,10 @@
 # More connections to each port than it takes: those beyond the limit are closed at once, a mount that is there goes on,
-# the silent ones go after their time, and then a new client gets in.
+# the silent ones go after their time, and then a new client gets in. Ports for Prometheus have no such limit, but a
+# scrape is answered beside a crowd.
 . "$ROOT/test/cluster/lib.sh"
 ulimit -n 20000 2>/dev/null || ulimit -n "$(ulimit -Hn)"
 [ "$(ulimit -n)" -ge 8000 ] || skip "needs 8,000 descriptors, may have $(ulimit -n)"
+up_options=(--metrics)
 start_cluster 2
 echo before >"$mnt/file"
 
@@ -27,12 +29,40 @@ def use_the_mount(what):
         check(file.read() == what, "the mount reads something else than was written")
     check(time.monotonic() - started < 20, f"the mount took {time.monotonic() - started:.0f} seconds")
 
+def started_connection(port):
+    connection = socket.socket()
+    connection.setblocking(False)
+    connection.connect_ex(("127.0.0.1", port))
+    return connection
+
 def closed(peers):
     poll = select.poll()
     for peer in peers:
         poll.register(peer.socket, select.POLLIN | select.POLLRDHUP)
     return len(poll.poll(0))
 
+# ---- those of Prometheus, all at once ----
+memory = {name: cluster.resident(name) for name in cluster.nodes}
+crowd = [Peer(number) for _ in range(64) for name, number in cluster.metrics_ports()]
+started = time.monotonic()
+for name, number in cluster.metrics_ports():
+    scrape(number, 10)
+    check(time.monotonic() - started < 10, f"{name}: a scrape beside 64 silent connections is later than 10 seconds")
+until(lambda: closed(crowd) == len(crowd), 20, "silent connections to the ports of Prometheus closed")
+for peer in crowd:
+    peer.close()
+# More than the kernel keeps waiting.
+crowd = [started_connection(number) for _ in range(CROWD) for name, number in cluster.metrics_ports()]
+use_the_mount("beside the crowd for Prometheus")
+for connection in crowd:
+    connection.close()
+for name, number in cluster.metrics_ports():
+    scrape(number, 10)
+for name in cluster.nodes:
+    grown = (cluster.resident(name) - memory[name]) >> 20
+    check(grown < 50, f"{name} has grown by {grown} MiB")
+
+# ---- the others, one after another ----
 use_the_mount("a")
 for name, number in cluster.ports():
     limit = LIMIT // cluster.nodes[name.split()[0]].get("workers", 1)

@@ -20,6 +20,9 @@ at_exit=()
 # Options of the mounts that start_cluster makes.
 mount_options=
 
+# More options of minicluster up.
+up_options=()
+
 # start_cluster [OSTS [MOUNT...]]: up, with one mount at $mnt unless mounts are given.
 start_cluster() {
   [ -e /dev/fuse ] || skip "there is no /dev/fuse"
@@ -27,7 +30,7 @@ start_cluster() {
   shift || true
   for path in "${@:-$mnt}"; do mounts+=(--mount "$path"); done
   trap 'stop_cluster' EXIT
-  minicluster up --osts "$osts" "${mounts[@]}" -o "$mount_options" >/dev/null
+  minicluster up --osts "$osts" "${mounts[@]}" -o "$mount_options" "${up_options[@]}" >/dev/null
 }
 
 # both_transports FUNCTION: runs it with FUSE over io_uring, where the kernel has that, and with the classic device;

@@ -4,6 +4,7 @@ Numbers of the frame format are taken from include/trainfs/bulk.h; the sums from
 """
 import contextlib
 import ctypes
+import http.client
 import json
 import os
 import re
@@ -126,6 +127,12 @@ class Cluster:
                 if "port" in node:
                     yield f"{name} port {number}", node["port"] + number
 
+    def metrics_ports(self):
+        """(name, port) of every port at which Prometheus is answered."""
+        for name, node in self.nodes.items():
+            if "metrics" in node:
+                yield f"{name} metrics", node["metrics"]
+
     def data_port(self, ost, object):
         node = self.nodes[ost]
         return node["port"] + worker_of(object, node["workers"])
@@ -141,6 +148,17 @@ class Cluster:
 
     def descriptors(self, name):
         return len(os.listdir(f"/proc/{self.pid(name)}/fd"))
+
+
+def scrape(port, seconds):
+    """The page that Prometheus gets."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=seconds)
+    with contextlib.closing(connection):
+        connection.request("GET", "/metrics")
+        reply = connection.getresponse()
+        page = reply.read().decode()
+    check(reply.status == 200 and "trainfs_" in page, f"a scrape was answered with {reply.status}: {page[:80]}")
+    return page
 
 
 def until(condition, seconds, what):
