@@ -121,7 +121,7 @@ void visitMappedFiles(Visit visit) {
   close(fd);
 }
 
-struct sigaction whenPageIsLost, whenAddressIsBad;  // before ours
+struct sigaction whenPageIsLost, whenAddressIsBad, whenAborted;  // before ours
 
 // What ends the process after a handler: the access, which is repeated, or the signal once more if
 // somebody has sent it, who accesses nothing.
@@ -145,16 +145,30 @@ void lostPage(int signal, siginfo_t* info, void*) {
   die(signal, info, whenPageIsLost);
 }
 
-void badAddress(int signal, siginfo_t* info, void*) {
-  if (info->si_code <= 0) return die(signal, info, whenAddressIsBad);
-  visitMappedFiles([](uintptr_t, uintptr_t, const char* path) {
+void nameSuspects(const char* what) {
+  visitMappedFiles([&](uintptr_t, uintptr_t, const char* path) {
     const char* name = strrchr(path, '/');
     if (strcmp(name, "/data.mdb") != 0) return;
-    say("a bad address was used (SIGSEGV); if it was LMDB that did, this file is damaged: ");
+    say(what);
     say(path);
     say("\n");
   });
+}
+
+void badAddress(int signal, siginfo_t* info, void*) {
+  if (info->si_code > 0)
+    nameSuspects(
+        "a bad address was used (SIGSEGV); if it was LMDB that did, this file is damaged: ");
   die(signal, info, whenAddressIsBad);
+}
+
+// abort(3), the sender is this process, is also what the C library does when it finds its heap
+// overwritten.
+void aborted(int signal, siginfo_t* info, void*) {
+  if (info->si_pid == getpid())
+    nameSuspects(
+        "the process gives up (SIGABRT); if LMDB wrote over its memory, this file is damaged: ");
+  die(signal, info, whenAborted);
 }
 
 void assertionFailed(MDB_env* environment, const char* what) {
@@ -196,6 +210,8 @@ void nameLostPages() {
   sigaction(SIGBUS, &action, &whenPageIsLost);
   action.sa_sigaction = badAddress;
   sigaction(SIGSEGV, &action, &whenAddressIsBad);
+  action.sa_sigaction = aborted;
+  sigaction(SIGABRT, &action, &whenAborted);
 }
 
 }  // namespace trainfs

@@ -18,7 +18,8 @@ void nameAssertions(MDB_env* environment);
 
 // From now on a page of a mapped file that cannot be read (the file was cut off, or the disk
 // failed) ends the process with a line on stderr that names the file. So does a bad address, to
-// which LMDB follows damaged pages: then all files are named that it may have been.
+// which LMDB follows damaged pages, and abort(3), because it may have written over memory for them:
+// then all files are named that it may have been.
 void nameLostPages();
 
 }  // namespace trainfs

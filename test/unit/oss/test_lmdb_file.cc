@@ -148,6 +148,37 @@ TEST_CASE("a page that is lost while the index is open is named before the proce
   CHECK(said.find("a page of " + file) != said.npos);
 }
 
+// A damaged page may have LMDB write over the heap, and the C library finds that out.
+TEST_CASE("an abort names the index that may be damaged, one from outside does not") {
+  test::TempDir directory;
+  fill(directory / "index");
+  auto dieBy = [&](auto end) {
+    int out[2];
+    REQUIRE(pipe(out) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+      dup2(out[1], STDERR_FILENO);
+      signal(SIGABRT, SIG_DFL);
+      nameLostPages();
+      ObjectIndex index(directory / "index", directory / "note");
+      end();
+      _exit(0);
+    }
+    std::string said;
+    int status = await(child, out, said);
+    CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT));
+    return said;
+  };
+  auto file = directory / "index/data.mdb";
+  CHECK(dieBy([] { std::abort(); }).find(file) != std::string::npos);
+  auto sent = dieBy([] {
+    pid_t victim = getpid();
+    if (fork() == 0) _exit(kill(victim, SIGABRT));
+    for (;;) pause();
+  });
+  CHECK(sent.find(file) == std::string::npos);
+}
+
 TEST_CASE(
     "flipped bits of an index are read, refused or named, and never go on in silence for ever") {
   uint64_t seed = test::testSeed();
