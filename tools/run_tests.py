@@ -3,16 +3,17 @@
   test                   all of it (about half an hour on two cores the first time)
   test --only PATTERN    only tests whose name contains PATTERN, e.g. --only unit/, --only cluster/kill
   test --no-sanitizers   leave out the builds under address, undefined and thread sanitizers, and fuzzing
-  test --long            the long forms: 1,000 power cuts, 50 rounds of kill -9, an hour for each fuzzer, and more; hours in
-                         all, so best with --only
+  test --long            the long forms: 1,000 power cuts, 50 rounds of kill -9, an hour for each fuzzer, and
+                         more; hours in all, so best with --only
   test --fuzz-seconds N  how long each fuzzer searches (60)
   test --timeout S       how long one program or script may take (600; 4 hours with --long)
   test --list            names only
 
 unit/ are the Catch2 programs of the meson suite `unit`, without and under sanitizers (then two at a time). fuzz/ are
-the libFuzzer programs of the suite `fuzz`, two at a time. cluster/ are the scripts test/cluster/*.sh with real daemons and mounts,
-clients/ are test/clients/*.sh with real applications: a script ends with 0 (passed), 77 (skipped: something it needs
-cannot be had here) or anything else (failed). While they run, the sanitized builds are compiled in the time that processors would be idle.
+the libFuzzer programs of the suite `fuzz`, two at a time. cluster/ are the scripts test/cluster/*.sh with real daemons
+and mounts, clients/ are test/clients/*.sh with real applications: a script ends with 0 (passed), 77 (skipped:
+something it needs cannot be had here) or anything else (failed). While scripts run, the sanitized builds are compiled
+in the time that processors would be idle.
 A random test that fails prints the seed that replays it: TRAINFS_SEED=... tools/test --only NAME.
 """
 import argparse
@@ -302,10 +303,8 @@ def run_build(name, only_targets, args, tally):
 def run_all(args, tally):
     if not run_build("build", [], args, tally):
         return
-    sanitized = {}
-    if not args.no_sanitizers:
-        sanitized = {name: targets(name, args.only) for name in BUILDS if name != "build"}
-        sanitized = {name: chosen for name, chosen in sanitized.items() if chosen}
+    sanitized = {} if args.no_sanitizers else {
+        name: chosen for name in BUILDS if name != "build" and (chosen := targets(name, args.only))}
     with building_ahead(sanitized):
         for group, name, path in scripts():
             if args.only in name:

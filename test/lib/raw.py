@@ -24,6 +24,7 @@ with open(f"{ROOT}/include/trainfs/bulk.h") as file:
     _text = file.read()
 MAGIC = int(re.search(r"kBulkMagic = (0x[0-9a-f]+)", _text)[1], 16)
 VERSION = int(re.search(r"kBulkVersion = (\d+)", _text)[1])
+SCRAPE_SECONDS = 10  # after which Prometheus gives up
 
 _xxhash = ctypes.CDLL("libxxhash.so.0")
 _xxhash.XXH3_64bits.restype = ctypes.c_uint64
@@ -121,7 +122,7 @@ class Cluster:
             self.nodes = json.load(file)["nodes"]
 
     def ports(self):
-        """(name, port) of every port that is listened on."""
+        """(name, port) of every port for RPC and data."""
         for name, node in self.nodes.items():
             for number in range(node.get("workers", 1)):
                 if "port" in node:
@@ -150,15 +151,14 @@ class Cluster:
         return len(os.listdir(f"/proc/{self.pid(name)}/fd"))
 
 
-def scrape(port, seconds):
-    """The page that Prometheus gets."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=seconds)
+def scrape(port):
+    """Prometheus gets its page."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SCRAPE_SECONDS)
     with contextlib.closing(connection):
         connection.request("GET", "/metrics")
         reply = connection.getresponse()
         page = reply.read().decode()
     check(reply.status == 200 and "trainfs_" in page, f"a scrape was answered with {reply.status}: {page[:80]}")
-    return page
 
 
 def until(condition, seconds, what):

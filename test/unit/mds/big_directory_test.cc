@@ -1,19 +1,15 @@
 // A directory of many entries: no operation reads more of it than it answers. TRAINFS_BIG_DIRECTORY
 // says how many (1,000,000 is the long form).
-#include <cstdlib>
+#include <algorithm>
 
 #include "fixture.h"
+#include "lib/long_form.h"
 #include "mds/keys.h"
 
 namespace trainfs::mds {
 namespace {
 
 constexpr size_t kPerTransaction = 5'000;
-
-size_t entriesMade() {
-  const char* given = std::getenv("TRAINFS_BIG_DIRECTORY");
-  return given ? std::stoul(given) : 100'000;
-}
 
 // Counts what scans are shown.
 class CountingTxn final : public Txn {
@@ -42,13 +38,13 @@ class CountingTxn final : public Txn {
 }  // namespace
 
 TEST_CASE("a directory of very many entries is not read as a whole", "[mds]") {
-  const size_t entries = entriesMade();
+  const size_t entries = test::longForm("TRAINFS_BIG_DIRECTORY", 100'000);
   Fixture<LmdbStore> fs;
   auto parent = fs.directory(kRootInode, "big");
   uint64_t next = nextInode(*fs.view()).value;
   for (size_t made = 0; made < entries; made += kPerTransaction) {
     auto txn = fs.store.begin();
-    for (size_t i = made; i < made + kPerTransaction; i++) {
+    for (size_t i = made; i < std::min(made + kPerTransaction, entries); i++) {
       CreateOp op{.parent = parent, .name = "n" + std::to_string(i), .mode = S_IFIFO | 0600};
       op.newInode = {next++};
       REQUIRE(apply(fs.command(op), *txn).error == 0);

@@ -1,10 +1,10 @@
 // Random commands against the state machine and the reference model: same results, same tree, a
 // sound store. TRAINFS_SEED replays a run.
 #include <algorithm>
-#include <cstdlib>
 #include <random>
 
 #include "fixture.h"
+#include "lib/seed.h"
 #include "mds/changelog.h"
 #include "mds/names.h"
 #include "reference_model.h"
@@ -12,11 +12,6 @@
 
 namespace trainfs::mds {
 namespace {
-
-uint64_t testSeed() {
-  if (const char* given = std::getenv("TRAINFS_SEED")) return std::strtoull(given, nullptr, 10);
-  return std::random_device{}();
-}
 
 // Few names, directories and sessions, so that operations meet each other.
 class CommandSource {
@@ -256,7 +251,7 @@ class Follower {
 }  // namespace
 
 TEST_CASE("who follows the changelog knows every name", "[mds][random][changelog]") {
-  uint64_t seed = testSeed();
+  uint64_t seed = test::testSeed();
   INFO("replay with TRAINFS_SEED=" << seed);
   Fixture<MemStore> fs;
   auto user = static_cast<uint32_t>(fs.run(RegisterChangelogOp{"follower"}).value);
@@ -283,7 +278,7 @@ TEMPLATE_TEST_CASE("random commands do what POSIX says", "[mds][random]", MemSto
   constexpr int kCommands = 8000;
   constexpr int kPerTransaction = 16;
   constexpr int kPerCheck = 64;
-  uint64_t seed = testSeed();
+  uint64_t seed = test::testSeed();
   INFO("replay with TRAINFS_SEED=" << seed);
   Fixture<TestType> fs;
   ReferenceModel model;
@@ -306,7 +301,7 @@ TEMPLATE_TEST_CASE("random commands do what POSIX says", "[mds][random]", MemSto
 }
 
 TEST_CASE("the same commands give the same bytes in every store", "[mds][random]") {
-  uint64_t seed = testSeed();
+  uint64_t seed = test::testSeed();
   INFO("replay with TRAINFS_SEED=" << seed);
   Fixture<MemStore> memory;
   Fixture<LmdbStore> lmdb;
@@ -326,7 +321,7 @@ TEST_CASE("the same commands give the same bytes in every store", "[mds][random]
 }
 
 TEMPLATE_TEST_CASE("a failed command changes nothing", "[mds][random]", MemStore) {
-  uint64_t seed = testSeed();
+  uint64_t seed = test::testSeed();
   INFO("replay with TRAINFS_SEED=" << seed);
   Fixture<TestType> fs;
   REQUIRE(fs.error(RegisterChangelogOp{}) == 0);

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 
 #include <catch2/catch_test_macros.hpp>
-#include <cstdlib>
 #include <map>
 #include <memory>
 
 #include "lib/disk_recorder.h"
+#include "lib/long_form.h"
 #include "lib/mem_store.h"
 #include "lib/seed.h"
 #include "lib/temp_dir.h"
@@ -36,8 +36,7 @@ constexpr uint64_t kSessions = 3;
 constexpr uint64_t kSlots = 4;
 
 uint64_t cutsWanted() {
-  const char* given = std::getenv("TRAINFS_POWER_CUTS");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : kCutsShort;
+  return test::longForm("TRAINFS_POWER_CUTS", kCutsShort);
 }
 
 // Few names and inodes, so that commands meet each other; requests in slots, as clients send them.

@@ -8,10 +8,10 @@
 #include <fcntl.h>
 
 #include <catch2/catch_test_macros.hpp>
-#include <cstdlib>
 #include <map>
 
 #include "lib/disk_recorder.h"
+#include "lib/long_form.h"
 #include "store_fixture.h"
 
 using namespace trainfs;
@@ -26,8 +26,7 @@ constexpr uint64_t kSpanBytes = 5 * kBlockBytes;
 constexpr int kStepsPerLife = 40;
 
 uint64_t cutsWanted() {
-  const char* given = std::getenv("TRAINFS_POWER_CUTS");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : kCutsShort;
+  return test::longForm("TRAINFS_POWER_CUTS", kCutsShort);
 }
 
 // Tells the recorder what passes libc by.
