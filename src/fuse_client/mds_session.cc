@@ -206,8 +206,8 @@ void MdsSession::adopt(Connection& connection, rpc::SessionOpened::Reader opened
     onFirst_(std::nullopt);
     onFirst_ = nullptr;
   }
-  auto waiting = std::move(awaitReady_);
-  awaitReady_.clear();
+  auto waiting = std::move(awaitConnection_);
+  awaitConnection_.clear();
   for (auto& fulfiller : waiting) fulfiller->fulfill();
 }
 
@@ -248,10 +248,10 @@ void MdsSession::check() {
   if (renewNow_.get() != nullptr) renewNow_->fulfill();
 }
 
-kj::Promise<void> MdsSession::ready() {
-  if (connection_.get() != nullptr) return kj::READY_NOW;
+// It may be lost again before who waits for it has its turn: look, and wait once more.
+kj::Promise<void> MdsSession::nextConnection() {
   auto paf = kj::newPromiseAndFulfiller<void>();
-  awaitReady_.push_back(kj::mv(paf.fulfiller));
+  awaitConnection_.push_back(kj::mv(paf.fulfiller));
   return kj::mv(paf.promise);
 }
 
@@ -315,17 +315,25 @@ kj::Promise<void> MdsSession::attempts(MdsCall& call) {
   bool lingering = false;
   KJ_DEFER(lingering_ -= lingering);
   for (;;) {
-    if (options_.soft && !lingering) {
+    while (connection_.get() == nullptr) {
+      if (!options_.soft || lingering || call.givenUp) {
+        co_await nextConnection();
+        continue;
+      }
       auto patience = options_.softTimeout.count() * kj::MILLISECONDS - (timer_.now() - started);
-      bool mayHappen = sentIn != 0 && call.mutation;
-      auto timeout = timer_.afterDelay(kj::max(patience, 0 * kj::SECONDS)).then([&, mayHappen] {
-        mayHappen ? giveUp(call) : call.fail(EIO);
-      });
-      co_await ready().exclusiveJoin(kj::mv(timeout));
-      // Given up. What may happen keeps its slot until its fate is known.
-      if (connection_.get() == nullptr && !mayHappen && !mayLinger(call, lingering)) co_return;
+      bool inTime =
+          co_await nextConnection()
+              .then([] { return true; })
+              .exclusiveJoin(
+                  timer_.afterDelay(kj::max(patience, 0 * kj::SECONDS)).then([] { return false; }));
+      if (inTime) continue;
+      if (sentIn != 0 && call.mutation) {
+        giveUp(call);  // it may happen, and keeps its slot until its fate is known
+      } else {
+        call.fail(EIO);
+        if (!mayLinger(call, lingering)) co_return;
+      }
     }
-    co_await ready();
     if (call.mutation && sentIn != 0 && sentIn != incarnation_) {
       call.fail(EIO);  // sent in a session that is no more: whether it happened cannot be known
       co_return;
@@ -385,7 +393,7 @@ kj::Promise<void> MdsSession::end() {
     co_await paf.promise;
   }
   if (sessionId_ == 0) co_return;
-  co_await ready();
+  while (connection_.get() == nullptr) co_await nextConnection();
   ended_ = true;
   co_await connection_->session->endRequest().send().ignoreResult();
 }

@@ -63,7 +63,7 @@ class MdsSession final : private kj::TaskSet::ErrorHandler {
   bool mayLinger(const MdsCall& call, bool& lingering);
   void giveUp(MdsCall& call);
   void noteAnswered(const MdsCall& call, kj::TimePoint started);
-  kj::Promise<void> ready();  // resolves when there is a session
+  kj::Promise<void> nextConnection();
   void taskFailed(kj::Exception&& exception) override;
 
   const MdsClientOptions& options_;
@@ -74,7 +74,7 @@ class MdsSession final : private kj::TaskSet::ErrorHandler {
   FirstSession onFirst_;
 
   kj::Own<Connection> connection_;  // with a session; null while there is none
-  std::vector<kj::Own<kj::PromiseFulfiller<void>>> awaitReady_;
+  std::vector<kj::Own<kj::PromiseFulfiller<void>>> awaitConnection_;
   kj::Own<kj::PromiseFulfiller<void>> renewNow_;
   MdsSlots slots_;
   GivenUpChanges givenUp_;

@@ -3,6 +3,7 @@
 
 #include <capnp/rpc-twoparty.h>
 #include <kj/async-io.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -34,6 +35,7 @@ struct World {
   bool refusesChanges = false;
   std::set<uint16_t> slotsRefused;
   uint32_t refused = 0, executed = 0, resent = 0, sessions = 0, resumed = 0, ended = 0;
+  uint32_t renewals = 0;
   std::vector<uint64_t> opensResumed, locksResumed;
   bool grants = false;          // false: locks wait
   std::vector<uint64_t> waits;  // of calls for locks that wait, in order
@@ -240,9 +242,11 @@ class FakeServer::SessionImpl final : public rpc::Session::Server {
     return kj::READY_NOW;
   }
   kj::Promise<void> renew(RenewContext context) override {
-    std::lock_guard lock(server_.world_.mutex);
-    if (server_.world_.silent) return kj::NEVER_DONE;
-    context.getResults().setValid(!server_.world_.forgetsSessions);
+    auto& world = server_.world_;
+    world.change([&] { ++world.renewals; });
+    std::lock_guard lock(world.mutex);
+    if (world.silent) return kj::NEVER_DONE;
+    context.getResults().setValid(!world.forgetsSessions);
     return kj::READY_NOW;
   }
   kj::Promise<void> end(EndContext) override {
@@ -302,7 +306,7 @@ class FakeServer::MdsImpl final : public rpc::Mds::Server {
   FakeServer& server_;
 };
 
-kj::Promise<void> FakeServer::accept(kj::ConnectionReceiver& listener) {
+inline kj::Promise<void> FakeServer::accept(kj::ConnectionReceiver& listener) {
   for (;;) {
     auto stream = co_await listener.accept();
     connections_.push_back(kj::heap<Connection>(kj::mv(stream), kj::heap<MdsImpl>(*this)));
