@@ -39,8 +39,10 @@ InodeId fileShapedBy(const Operation& op) {
 
 kj::Promise<ChangeReply> Operations::execute(std::shared_ptr<Session> session,
                                              ChangeRequest request) {
-  if (auto inode = fileShapedBy(request.op); inode != kNoInode)
-    co_await parts_.truncations.over(inode);
+  auto& truncations = parts_.truncations;
+  const auto shaped = fileShapedBy(request.op);
+  for (auto deadline = truncations.deadline(); truncations.has(shaped);)
+    co_await truncations.changed(deadline);
   while (mustWaitForNames(request.op)) co_await parts_.names.changed();
   auto hold = parts_.names.hold();
   if (auto good = prepare(request, *session, hold); !good && !isRepeated(request, *session))
@@ -58,8 +60,7 @@ kj::Promise<ChangeReply> Operations::execute(std::shared_ptr<Session> session,
                   .identity = std::move(request.identity),
                   .now = parts_.choices.now(),
                   .op = std::move(request.op)};
-  auto change =
-      cuts ? parts_.truncations.run(std::move(command)) : parts_.log.append(std::move(command));
+  auto change = cuts ? truncations.run(std::move(command)) : parts_.log.append(std::move(command));
   auto outcome = co_await change;
   ChangeReply reply{.error = outcome.error, .existed = outcome.existed};
   reply.sessionOver = outcome.error == ESTALE && outcome.value == kEndThisSession;
@@ -72,7 +73,7 @@ kj::Promise<ChangeReply> Operations::execute(std::shared_ptr<Session> session,
   }
   if (outcome.inode == kNoInode) co_return reply;
   // A recall waits for reports: these do not wait for OSTs that are away.
-  if (report && parts_.truncations.has(outcome.inode)) co_return reply;
+  if (report && truncations.has(outcome.inode)) co_return reply;
   bool others = false;
   {
     auto view = parts_.store.snapshot();
@@ -278,8 +279,9 @@ kj::Promise<Status> Operations::settle(Session& asker, Node& node) {
   KJ_DEFER(--asker.glimpses);
   const InodeId inode = node.attributes.inode;
   auto& truncations = parts_.truncations;
+  const auto deadline = truncations.deadline();
   for (int attempt = 0; attempt < kGlimpsesOfOneFile; ++attempt) {
-    co_await truncations.over(inode);
+    while (truncations.has(inode)) co_await truncations.changed(deadline);
     {
       auto view = parts_.store.snapshot();
       auto present = loadNode(*view, inode);

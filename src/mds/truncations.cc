@@ -49,29 +49,20 @@ void Truncations::leave(InodeId inode, UnderWay& entry, Outcome outcome) {
   changed_.notify();
 }
 
-template <typename Condition>
-kj::Promise<void> Truncations::patiently(Condition condition) {
-  auto deadline = timer_.now() + options_.patience;
-  while (!condition()) {
-    if (timer_.now() >= deadline)
-      kj::throwFatalException(
-          KJ_EXCEPTION(OVERLOADED, "a file's truncation waits for an OST that is away"));
-    co_await changed_.wait().exclusiveJoin(timer_.atTime(deadline));
-  }
-}
-
-kj::Promise<void> Truncations::over(InodeId inode) {
-  return patiently([this, inode] { return !has(inode); });
+kj::Promise<void> Truncations::changed(kj::TimePoint deadline) {
+  if (timer_.now() >= deadline)
+    kj::throwFatalException(
+        KJ_EXCEPTION(OVERLOADED, "a file's truncation waits for an OST that is away"));
+  co_await changed_.wait().exclusiveJoin(timer_.atTime(deadline));
 }
 
 kj::Promise<Outcome> Truncations::run(Command command) {
   InodeId inode = setOf(command).inode;
-  co_await over(inode);
-  // What was waited for may have been this very command.
+  KJ_REQUIRE(!has(inode), "a file's truncation began within another", inode.value);
   if (isRepeated(command, *store_.snapshot())) co_return co_await log_.append(kj::mv(command));
   auto entry = enter(inode);
   tasks_.add(begin(kj::mv(command), entry));
-  co_await patiently([entry] { return entry->over; });
+  for (auto until = deadline(); !entry->over;) co_await changed(until);
   co_return entry->outcome;
 }
 

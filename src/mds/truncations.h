@@ -27,16 +27,20 @@ class Truncations {
   Truncations(Store& store, Log& log, Choices& choices, OstTable& osts, kj::Timer& timer,
               const ServerOptions& options, kj::TaskSet& tasks);
 
-  // Of a SetAttrOp with kCutObjects. Resolves with its outcome, or throws OVERLOADED: it takes
-  // longer than a caller is asked to wait, and the same command again waits on.
+  // Of a SetAttrOp with kCutObjects, while the inode has none. Resolves with its outcome, or throws
+  // OVERLOADED: it takes longer than a caller is asked to wait, and the same command again waits
+  // on.
   kj::Promise<Outcome> run(Command command);
 
   // Nothing that is known of the inode's size is true until it is over.
   bool has(InodeId inode) const { return underWay_.contains(inode); }
   // Counts them.
   uint64_t begun() const { return begun_; }
-  // Resolves when there is none, or throws OVERLOADED.
-  kj::Promise<void> over(InodeId inode);
+  // Until when a caller is asked to wait who comes now.
+  kj::TimePoint deadline() const { return timer_.now() + options_.patience; }
+  // Resolves when one is over, of this inode or another, or throws OVERLOADED after the deadline.
+  // Who has waited looks anew: others who waited may have begun the next one.
+  kj::Promise<void> changed(kj::TimePoint deadline);
 
   // A file could not be cut: its size is to be asked of the OSTs.
   void onSizeToBeAsked(std::function<void()> call) { sizeToBeAsked_ = std::move(call); }
@@ -54,8 +58,6 @@ class Truncations {
 
   std::shared_ptr<UnderWay> enter(InodeId inode);
   void leave(InodeId inode, UnderWay& entry, Outcome outcome);
-  template <typename Condition>
-  kj::Promise<void> patiently(Condition condition);
   kj::Promise<void> begin(Command command, std::shared_ptr<UnderWay> entry);
   kj::Promise<void> carryOn(Command command, std::shared_ptr<UnderWay> entry);
   kj::Promise<Outcome> cutAndApply(Command command);

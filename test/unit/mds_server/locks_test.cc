@@ -260,6 +260,21 @@ TEST_CASE("who asks for locks after a restart keeps nobody from looking") {
   for (auto& call : calls) REQUIRE(call->now() == 0);
 }
 
+TEST_CASE("who is gone before locks are claimed again gets none") {
+  Three t;
+  t.fixture.restart();
+  t.b.resume({});
+  LockCall now(t.b, exclusive(1)), wait(t.b, exclusive(1), 1);
+  CHECK(now.now() == kWaits);
+  CHECK(wait.now() == kWaits);
+  end(t.b);
+  t.a.resume({});
+  t.c.resume({});
+  CHECK(now.failed());
+  CHECK(wait.failed());
+  CHECK(lock(t.c, exclusive(1)) == 0);
+}
+
 TEST_CASE("after a restart a client that does not come back is not waited for beyond its term") {
   Three t;
   t.fixture.restart();

@@ -111,6 +111,22 @@ TEST_CASE("a truncation that is asked for again happens once") {
   CHECK(t.ost.notes->truncations == 1);
 }
 
+TEST_CASE("truncations that wait for the same one go one after another") {
+  Truncated t;
+  t.hold();
+  auto first = t.truncating(t.a, 30);
+  CHECK(!t.answered(first));
+  auto second = t.truncating(t.b, 20), third = t.truncating(t.a, 10, 2);
+  CHECK(!t.answered(second));
+  CHECK(!t.answered(third));
+  t.release();
+  CHECK(t.answer(first) == 0);
+  CHECK(t.answer(second) == 0);
+  CHECK(t.answer(third) == 0);
+  CHECK(t.recorded().settings == 3);
+  CHECK(!t.underWay());
+}
+
 TEST_CASE("a server that starts anew goes on with a truncation") {
   Truncated t;
   t.ost.disconnect();
