@@ -42,6 +42,11 @@ std::string keyOf(const ObjectId& object, uint64_t chunk) {
   return key;
 }
 
+bool isOfNoObject(const IndexChange& change) {
+  return change.kind == IndexChange::Kind::kDisown ||
+         change.kind == IndexChange::Kind::kOrderlyStop;
+}
+
 uint64_t randomNumber() {
   std::random_device device;
   uint64_t number = (uint64_t{device()} << 32) | device();
@@ -216,8 +221,21 @@ void ObjectIndex::writeLoop() {
   }
 }
 
+void ObjectIndex::sortByKey(std::vector<Waiting>& batch) {
+  auto ofNoObject = [](const Waiting& entry) { return isOfNoObject(entry.change); };
+  auto byObject = [](const Waiting& a, const Waiting& b) {
+    return a.change.object < b.change.object;
+  };
+  for (auto from = batch.begin(); from != batch.end();) {
+    auto barrier = std::find_if(from, batch.end(), ofNoObject);
+    std::stable_sort(from, barrier, byObject);
+    from = std::find_if_not(barrier, batch.end(), ofNoObject);
+  }
+}
+
 // One that cannot be applied is answered alone; the others go on without it.
 void ObjectIndex::write(std::vector<Waiting> batch) {
+  sortByKey(batch);
   while (!batch.empty()) {
     auto culprit = batch.end();
     int error = commit(batch, culprit);
@@ -283,8 +301,7 @@ int ObjectIndex::applyRun(MDB_txn* transaction, const IndexChange& change) {
 }
 
 int ObjectIndex::apply(MDB_txn* transaction, const IndexChange& change) {
-  if (change.kind == IndexChange::Kind::kDisown || change.kind == IndexChange::Kind::kOrderlyStop)
-    return applyRun(transaction, change);
+  if (isOfNoObject(change)) return applyRun(transaction, change);
   if (change.dropEnd > std::max<uint64_t>(change.dropFirst, 1))
     if (int code = drop(transaction, change); code != MDB_SUCCESS) return code;
 

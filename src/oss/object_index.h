@@ -2,7 +2,10 @@
 // sums; and what it can promise about writes that were not synced. An LMDB environment in
 // DIR/index; format: docs/format-ost.md. The only file with <lmdb.h>.
 //
-// Changes go to one writer thread that commits all that wait in one transaction, synchronously.
+// Changes go to one writer thread that commits all that wait in one transaction, synchronously, and
+// in the order of their keys: changes of different objects commute, and LMDB takes neighbours
+// cheaply. Those of one object stay in the order in which they came, and what is of no object stays
+// between what came before and after it.
 // Each data worker reads through a Reader of its own.
 #pragma once
 
@@ -102,6 +105,7 @@ class ObjectIndex {
     IndexChange change;
     Done done;
   };
+  static void sortByKey(std::vector<Waiting>& batch);
   static constexpr size_t kBatchMax = 1024;
   static constexpr uint64_t kMapBytes = 64 * kGiB;  // address space, not memory or disk
   // Kept free for the index, so that a full disk can still be told what was deleted.
