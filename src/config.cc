@@ -1,6 +1,5 @@
 #include "trainfs/config.h"
 
-#include <toml++/toml.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -11,6 +10,7 @@
 #include <variant>
 
 #include "small_file.h"
+#include "toml_error.h"
 #include "trainfs/logging.h"
 
 namespace trainfs {
@@ -139,8 +139,7 @@ std::string ProgramOptions::Impl::load(Pass pass, Values& values) {
   try {
     return load(toml::parse(content, configPath), "", pass, values);
   } catch (const toml::parse_error& error) {
-    return configPath + ":" + std::to_string(error.source().begin.line) + ": " +
-           std::string(error.description());
+    return parseErrorText(configPath, content, error);
   }
 }
 
@@ -149,8 +148,7 @@ std::string ProgramOptions::Impl::load(const toml::table& table, const std::stri
   for (auto& [key, node] : table) {
     std::string name = prefix + std::string(key.str());
     auto fail = [&](const std::string& what) {
-      return configPath + ":" + std::to_string(key.source().begin.line) + ": key '" + name + "' " +
-             what;
+      return wrongKey(configPath, key.source().begin.line, name, what);
     };
     auto found = entries.find(name);
     if (found == entries.end()) {

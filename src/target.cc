@@ -5,13 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <toml++/toml.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <map>
 
 #include "small_file.h"
+#include "toml_error.h"
 #include "trainfs/config.h"
 
 namespace trainfs {
@@ -60,7 +61,9 @@ class Fd {
 class KeyReader {
  public:
   KeyReader(std::string path, toml::table table)
-      : path_(std::move(path)), table_(std::move(table)) {}
+      : path_(std::move(path)), table_(std::move(table)) {
+    for (auto& [key, node] : table_) lines_.emplace(key.str(), key.source().begin.line);
+  }
 
   template <typename T>
   T require(const char* key) {
@@ -88,7 +91,9 @@ class KeyReader {
   }
 
   void fail(const std::string& key, const std::string& what) {
-    if (wrong_.empty()) wrong_ = path_ + ": key '" + key + "' " + what;
+    if (!wrong_.empty()) return;
+    auto line = lines_.find(key);
+    wrong_ = wrongKey(path_, line == lines_.end() ? 0 : line->second, key, what);
   }
 
   std::string finish() {
@@ -101,6 +106,7 @@ class KeyReader {
  private:
   std::string path_;
   toml::table table_;
+  std::map<std::string, size_t> lines_;
   std::string wrong_;
 };
 
@@ -182,8 +188,7 @@ std::string decodeTarget(const std::string& content, const std::string& path, Ta
     target = std::move(decoded);
     return "";
   } catch (const toml::parse_error& error) {
-    return path + ":" + std::to_string(error.source().begin.line) + ": " +
-           std::string(error.description());
+    return parseErrorText(path, content, error);
   }
 }
 

@@ -44,6 +44,47 @@ same -mindepth 2 -maxdepth 3
 expect "$tree/d1/d2/big" "$tfs" find "$tree" -type f --size=+1M
 expect "$tree/d1/d2/big" "$tfs" find "$tree" -type f -size 3M
 
+# Every command that has --json prints JSON, one value or one a line, also of a name that is not UTF-8.
+strange=$tree/strang$'\xe9'
+echo x >"$strange"
+set_arguments() {
+  case $1 in
+    df | osts | mdts | features | stats | changelog | changelog_register) arguments=("$mnt") ;;
+    check) arguments=(all "$mnt") ;;
+    fid2path) arguments=("$mnt" "$("$tfs" path2fid "$strange")") ;;
+    find | path2fid | getstripe) arguments=("$strange") ;;
+    *) fail "what are arguments of tfs $1?" ;;
+  esac
+}
+of_json() { # of_json EXPRESSION: of the `values` on standard input
+  python3 -c 'import json, sys
+text = sys.stdin.buffer.read().decode()
+try: values = [json.loads(text)]
+except ValueError: values = [json.loads(line) for line in text.splitlines()]
+assert values and all(values), "nothing is told"
+print(eval(sys.argv[1]))' "$1"
+}
+"$tfs" changelog_register --json -u indexer "$mnt" >said
+expect "{'id': 'cl1', 'mdt': 'trainfs-MDT0000', 'name': 'indexer'}" of_json 'values[0]' <said
+touch "$strange"
+until_true 10 sh -c "'$tfs' changelog '$mnt' | grep -q ."
+with_json=0
+for command in $("$tfs" --help | sed -nE 's/^  ([a-z][a-z0-9_]*) .*/\1/p' | grep -vx -e help -e tfs); do
+  grep -q -- '^ *--json' <<<"$("$tfs" "$command" --help)" || continue
+  set_arguments "$command"
+  "$tfs" "$command" --json "${arguments[@]}" >said || fail "tfs $command --json ends with $?"
+  of_json True <said >/dev/null || fail "tfs $command --json: $(cat said)"
+  with_json=$((with_json + 1))
+done
+[ $with_json -ge 12 ] || fail "only $with_json commands have --json"
+"$tfs" find "$tree" --json >said
+expect "$("$tfs" find "$tree" -print0 | tr -cd '\0' | wc -c)" of_json 'len(values)' <said
+"$tfs" find "$tree/d1/d2" --json -type f -name big >said
+expect "$(stat -c '%s %h %Y' "$tree/d1/d2/big") $("$tfs" path2fid "$tree/d1/d2/big") f" of_json \
+  '(lambda v: "%d %d %d %s %s" % (v["size"], v["links"], __import__("datetime").datetime.fromisoformat(
+    v["mtime"][:19] + "+00:00").timestamp(), v["fid"], v["type"]))(values[0])' <said
+rm "$strange"
+
 # Layouts.
 "$tfs" setstripe -c 2 -S 128K "$tree/wide"
 "$tfs" setstripe -i 1 "$tree/one"
@@ -61,6 +102,15 @@ done
 "$tfs" find "$tree" -ost trainfs-OST0001 | grep -x "$tree/one" >/dev/null || fail "'one' is not found on OST 1 by name"
 [ "$("$tfs" find "$tree" -type f -ost 0,1,2 | wc -l)" = "$("$tfs" find "$tree" -type f | wc -l)" ] ||
   fail "not every file is on an OST"
+
+# A pool by the name that a layout asks for; of a directory, its default.
+mkdir "$tree/pooled"
+"$tfs" setstripe -p flash "$tree/pooled" 2>/dev/null
+touch "$tree/pooled/file"
+"$tfs" setstripe -p disk "$tree/of_disk" 2>/dev/null
+expect "$tree/pooled $tree/pooled/file" sh -c "'$tfs' find '$tree' -pool flash | sort | xargs"
+expect "$tree/of_disk" "$tfs" find "$tree" -pool disk
+expect "$tree/of_disk" "$tfs" find "$tree" -maxdepth 1 -name '*of_*' ! -pool flash
 
 # Deeper than the directories that are open at once, and back; a directory of many entries.
 deep=$tree/deep

@@ -13,6 +13,7 @@
 #include "changelog_format.h"
 #include "command.h"
 #include "file_systems.h"
+#include "json_text.h"
 #include "mounts.h"
 
 namespace trainfs::tfs {
@@ -28,6 +29,7 @@ constexpr option kLongOptions[] = {{"follow", no_argument, nullptr, 'f'},
                                    {nullptr, 0, nullptr, 0}};
 constexpr option kRegisterOptions[] = {{"user", required_argument, nullptr, 'u'},
                                        {"nameonly", no_argument, nullptr, 'n'},
+                                       {"json", no_argument, nullptr, kLongJson},
                                        {"help", no_argument, nullptr, kLongHelp},
                                        {nullptr, 0, nullptr, 0}};
 constexpr option kHelpOnly[] = {{"help", no_argument, nullptr, kLongHelp},
@@ -109,8 +111,7 @@ struct Reading {
 };
 
 void print(const Change& change, bool json) {
-  constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
-  auto line = json ? changeJson(change).dump(-1, ' ', false, kReplace) : changeLine(change);
+  auto line = json ? jsonLine(changeJson(change)) : changeLine(change);
   std::printf("%s\n", line.c_str());
 }
 
@@ -148,8 +149,7 @@ int printUsers(const Mdt& mdt, bool json) {
                        {"name", user.name},
                        {"index", user.cleared},
                        {"idle_seconds", user.idleSeconds}});
-    std::printf("%s\n",
-                nlohmann::json{{"current_index", answer.last}, {"users", users}}.dump(2).c_str());
+    std::printf("%s\n", jsonBlock({{"current_index", answer.last}, {"users", users}}).c_str());
     return 0;
   }
   std::printf("current index: %ju\n%-5s index (idle seconds)\n", uintmax_t{answer.last}, "ID");
@@ -184,9 +184,13 @@ int runChangelog(int argc, char** argv) {
 
 // ---- users ----
 
+std::string registeredJson(const Mdt& mdt, uint32_t user, const std::string& name) {
+  return jsonLine({{"mdt", mdt.name}, {"id", "cl" + std::to_string(user)}, {"name", name}});
+}
+
 int runRegister(int argc, char** argv) {
   std::string name;
-  bool nameOnly = false;
+  bool nameOnly = false, json = false;
   OptionReader reader(argc, argv, ":hnu:", kRegisterOptions);
   for (int option; (option = reader.next()) != -1;) {
     if (option == '?' || option == ':')
@@ -194,6 +198,7 @@ int runRegister(int argc, char** argv) {
     if (option == 'h' || option == kLongHelp) return std::fputs(kChangelogRegister.help, stdout), 0;
     if (option == 'u') name = reader.argument();
     if (option == 'n') nameOnly = true;
+    if (option == kLongJson) json = true;
   }
   if (argc - reader.firstPositional() != 1)
     return usageError(kChangelogRegister.name, "one MDT is wanted");
@@ -201,7 +206,9 @@ int runRegister(int argc, char** argv) {
   if (int code = findMdt(kChangelogRegister, argv[reader.firstPositional()], mdt)) return code;
   auto answer = registerUser(mdt.mount, mdt.index, name);
   if (int code = complain(kChangelogRegister, mdt, name, answer)) return code;
-  if (nameOnly)
+  if (json)
+    std::puts(registeredJson(mdt, answer.user, name).c_str());
+  else if (nameOnly)
     std::printf("cl%u\n", answer.user);
   else
     std::printf("%s: Registered changelog userid 'cl%u'\n", mdt.name.c_str(), answer.user);
@@ -272,12 +279,13 @@ Examples:
                             runChangelog};
 
 const Command kChangelogRegister = {"changelog_register", "ask for changes to be recorded",
-                                    R"(Usage: tfs changelog_register [-n] [-u NAME] MDT
+                                    R"(Usage: tfs changelog_register [-n | --json] [-u NAME] MDT
 Registers a user of the changelog of MDT and prints its id, like cl1. From then on every change is recorded, and kept
 until each user has cleared it.
 
   -u, --user NAME        a name to tell it by in the list of users; no two may have the same
   -n, --nameonly         print the id only
+      --json             as JSON: mdt, id, name
 
 Example:
   id=$(tfs changelog_register -n -u my-indexer trainfs-MDT0000)

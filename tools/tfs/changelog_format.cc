@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fid.h"
+#include "json_text.h"
 
 namespace trainfs::tfs {
 namespace {
@@ -49,8 +50,7 @@ nlohmann::json changeJson(const Change& change) {
   nlohmann::json json = {
       {"index", change.index},
       {"type", changeTypeName(change.type)},
-      {"time",
-       fmt::format("{}.{:09}Z", day(change.time, "{:%Y-%m-%dT%H:%M:%S}"), change.time.nanoseconds)},
+      {"time", jsonTime(change.time)},
       {"last_link", change.lastLink},
       {"target",
        change.target == kNoInode ? nlohmann::json() : nlohmann::json(formatFid(change.target))}};

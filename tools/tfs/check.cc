@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "file_systems.h"
+#include "json_text.h"
 
 namespace trainfs::tfs {
 namespace {
@@ -105,7 +106,7 @@ int run(int argc, char** argv) {
         bool silent = !status.error.empty() && !kinds.mdts && !kinds.mgts;
         return silent ? unreachable(kName, mount, status) : code;
       });
-  if (json) std::printf("%s\n", all.dump(2).c_str());
+  if (json) std::printf("%s\n", jsonBlock(all).c_str());
   return result;
 }
 

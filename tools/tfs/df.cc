@@ -7,6 +7,7 @@
 #include "command.h"
 #include "df_format.h"
 #include "file_systems.h"
+#include "json_text.h"
 
 namespace trainfs::tfs {
 namespace {
@@ -136,7 +137,7 @@ int run(int argc, char** argv) {
           std::fputs(formatDf(status, mount.point, options).c_str(), stdout);
         return 0;
       });
-  if (request.json) std::printf("%s\n", all.dump(2).c_str());
+  if (request.json) std::printf("%s\n", jsonBlock(all).c_str());
   return result;
 }
 

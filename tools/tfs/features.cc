@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "json_text.h"
 #include "mount_attributes.h"
 #include "mounts.h"
 #include "small_file.h"
@@ -116,7 +117,7 @@ int run(int argc, char** argv) {
     else
       print(point, features);
   }
-  if (json) std::printf("%s\n", all.dump(2).c_str());
+  if (json) std::printf("%s\n", jsonBlock(all).c_str());
   return result;
 }
 

@@ -7,11 +7,14 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <nlohmann/json.hpp>
 
 #include "cluster.h"
 #include "command.h"
 #include "file_systems.h"
+#include "find_format.h"
 #include "find_query.h"
+#include "json_text.h"
 #include "layout_xattr.h"
 #include "tree_walk.h"
 
@@ -48,12 +51,18 @@ class Find {
   bool look(const Visit& visit) {
     if (visit.depth >= query_.depthMin) {
       auto candidate = examine(visit);
-      if (matches(query_, candidate)) {
-        std::fwrite(visit.path.data(), 1, visit.path.size(), stdout);
-        std::fputc(query_.nul ? '\0' : '\n', stdout);
-      }
+      if (matches(query_, candidate)) print(visit);
     }
     return visit.depth < query_.depthMax;
+  }
+
+  void print(const Visit& visit) {
+    if (!query_.json) {
+      std::fwrite(visit.path.data(), 1, visit.path.size(), stdout);
+      std::fputc(query_.nul ? '\0' : '\n', stdout);
+    } else if (auto* known = attributes(visit)) {
+      std::printf("%s\n", jsonLine(foundJson(visit.path, *known)).c_str());
+    }
   }
 
   // What is asked is kept for the other tests, until the next file.
@@ -141,7 +150,7 @@ int run(int argc, char** argv) {
 
 const Command kFind = {
     "find", "look for files by name, attributes and layout",
-    R"(Usage: tfs find [PATH]... [[!] TEST]... [-maxdepth N] [-mindepth N] [-print0]
+    R"(Usage: tfs find [PATH]... [[!] TEST]... [-maxdepth N] [-mindepth N] [-print0 | --json]
 Prints the files below each PATH (.) for which all tests hold; ! in front of a test negates it. Options may begin with
 one or two dashes. +N means more than N, -N less, N alone exactly (of a size with a unit: rounded up to it; of a time:
 N whole units ago). Symbolic links are not followed. Prints what it has found as it goes, and exits with 1 if
@@ -163,11 +172,13 @@ something could not be read.
   -pool NAME             a component asks for that pool
   -maxdepth, -D N; -mindepth N    levels below PATH
   -print, -p; -print0, -P    a NUL behind each path instead of a newline
+      --json             as JSON, one object (line) for each file: path, fid and attributes, times in UTC
   -lazy                  accepted for compatibility
 
 Examples:
   tfs find /mnt/trainfs -type f -size +1G -stripe-count 1        large files on one OST
   tfs find /mnt/trainfs -ost 3 -print0 | xargs -0 cp -t /safe    what is on OST 3
+  tfs find /mnt/trainfs -type f --json | jq -s 'map(.size) | add'
   tfs find /mnt/trainfs/tmp -type f -mtime +30 ! -name '*.keep'
 )",
     run};

@@ -55,6 +55,8 @@ class Parser {
     if (name == "print" || name == "p" || name == "lazy" || name == "a" || name == "and") return;
     if (name == "print0" || name == "P" || name == "0") {
       query_.nul = true;
+    } else if (name == "json") {
+      query_.json = true;
     } else if (name == "help" || name == "h") {
       query_.help = true;
     } else if (name == "maxdepth" || name == "D" || name == "mindepth") {
@@ -96,6 +98,7 @@ class Parser {
   }
 
   void finish() {
+    if (query_.nul && query_.json) return fail("-print0 and --json exclude each other");
     if (negated_) return fail("'" + negation_ + "' must stand before a test");
     if (query_.depthMin > query_.depthMax) fail("-mindepth is greater than -maxdepth");
     if (query_.paths.empty()) query_.paths.push_back(".");

@@ -14,7 +14,7 @@ struct FindQuery {
   std::vector<std::string> paths;
   std::vector<Test> tests;
   unsigned depthMin = 0, depthMax = ~0u;
-  bool nul = false;
+  bool nul = false, json = false;
 };
 
 FindQuery parseFind(int argc, char** argv, const FindContext& context);

@@ -9,6 +9,7 @@
 
 #include "command.h"
 #include "getstripe_options.h"
+#include "json_text.h"
 #include "layout_xattr.h"
 #include "mounts.h"
 #include "striping/placement.h"
@@ -121,7 +122,7 @@ void Walk::show(const std::string& path, int depth, bool named) {
 }
 
 int Walk::finish() {
-  if (request_.json) std::printf("%s\n", all_.dump(2).c_str());
+  if (request_.json) std::printf("%s\n", jsonBlock(all_).c_str());
   return result_;
 }
 

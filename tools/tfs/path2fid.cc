@@ -7,13 +7,12 @@
 
 #include "command.h"
 #include "fid.h"
+#include "json_text.h"
 #include "mount_attributes.h"
 #include "mounts.h"
 
 namespace trainfs::tfs {
 namespace {
-
-constexpr auto kReplace = nlohmann::json::error_handler_t::replace;  // names are any bytes
 
 std::string namesError(int code) {
   switch (code) {
@@ -92,7 +91,7 @@ int runPath2fid(int argc, char** argv) {
     int code = printFid(path, request, paths.size() > 1, all);
     if (result == 0) result = code;
   }
-  if (request.json) std::printf("%s\n", all.dump(2, ' ', false, kReplace).c_str());
+  if (request.json) std::printf("%s\n", jsonBlock(all).c_str());
   return result;
 }
 
@@ -171,7 +170,7 @@ int runFid2path(int argc, char** argv) {
     int code = printPaths(words[i], request, all);
     if (result == 0) result = code;
   }
-  if (request.json) std::printf("%s\n", all.dump(2, ' ', false, kReplace).c_str());
+  if (request.json) std::printf("%s\n", jsonBlock(all).c_str());
   return result;
 }
 

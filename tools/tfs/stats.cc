@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "json_text.h"
 #include "mount_attributes.h"
 #include "mounts.h"
 
@@ -99,7 +100,7 @@ int showAll(const std::vector<std::string>& points, const Request& request,
     auto now = parseStats(*text);
     auto shown = before.contains(point) ? now.since(before[point]) : now;
     if (request.json)
-      std::printf("%s\n", toJson(shown, point).dump().c_str());
+      std::printf("%s\n", jsonLine(toJson(shown, point)).c_str());
     else
       print(shown, point);
     before[point] = std::move(now);

@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "file_systems.h"
+#include "json_text.h"
 
 namespace trainfs::tfs {
 namespace {
@@ -44,7 +45,7 @@ int list(const Command& command, const char* kind, int argc, char** argv) {
           all.push_back(targetJson(status, kind, target));
         return 0;
       });
-  if (json) std::printf("%s\n", all.dump(2).c_str());
+  if (json) std::printf("%s\n", jsonBlock(all).c_str());
   return result;
 }
 

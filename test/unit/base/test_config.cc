@@ -143,6 +143,14 @@ TEST_CASE("a wrong file is refused with file, line and key", "[config]") {
   contains(Program().refusal({"--config", "/dev/zero", "t"}),
            "/dev/zero: larger than 1048576 bytes");
   contains(Program().refusalOf("listen = 'a'\n\nlisten ="), "c.toml:3: ");
+  auto unquoted = Program().refusalOf("workers = 1\n  log-level = info\n");
+  contains(unquoted, "c.toml:2: key 'log-level': ");
+  contains(unquoted, "(a string must be in quotes)\n");
+  contains(Program().refusalOf("listen = mds1:7171"), "key 'listen': ");
+  auto unclosed = Program().refusalOf("listen = 'a\n");
+  contains(unclosed, "c.toml:1: key 'listen': ");
+  CHECK(unclosed.find("in quotes") == std::string::npos);
+  CHECK(Program().refusalOf("[data\nsync = true").find("key '") == std::string::npos);
   contains(Program().refusalOf("\nlisen = 'a'"), "c.toml:2: key 'lisen' is unknown");
   contains(Program().refusalOf("[data]\nx = 1"), "c.toml:2: key 'data.x' is unknown");
   contains(Program().refusalOf("[other]\n"), "c.toml:1: key 'other' is unknown");

@@ -105,22 +105,25 @@ TEST_CASE("a target that breaks a limit is neither saved nor loaded", "[target]"
 TEST_CASE("a damaged target file is refused with its name and the place", "[target]") {
   REQUIRE(loadText(kGoodText) == "");
   CHECK(loadText("").find("'version' is missing") != std::string::npos);
-  CHECK(loadText("version = ").find(":1: ") != std::string::npos);
+  CHECK(loadText("version = ").find(":1: key 'version': ") != std::string::npos);
+  CHECK(loadText(replaced(kGoodText, "\"ost\"", "ost")).find(":2: key 'kind': ") !=
+        std::string::npos);
   CHECK(loadText(std::string(4096, '\0')) != "");
   CHECK(loadText(kGoodText + std::string(65 * 1024, '#')).find("larger than") != std::string::npos);
-  CHECK(loadText(kGoodText + "extra = 1\n").find("'extra' is unknown") != std::string::npos);
+  CHECK(loadText(kGoodText + "extra = 1\n").find(":8: key 'extra' is unknown") !=
+        std::string::npos);
   CHECK(loadText(replaced(kGoodText, "version = 1", "version = 2")).find("only 1 is known") !=
         std::string::npos);
-  CHECK(loadText(replaced(kGoodText, "\"ost\"", "\"mgt\"")).find("'mdt' or 'ost'") !=
-        std::string::npos);
-  CHECK(loadText(replaced(kGoodText, "index = 3", "index = -1")).find("'index'") !=
+  CHECK(loadText(replaced(kGoodText, "\"ost\"", "\"mgt\""))
+            .find(":2: key 'kind' is 'mgt', must be 'mdt' or 'ost'") != std::string::npos);
+  CHECK(loadText(replaced(kGoodText, "index = 3", "index = -1")).find(":4: key 'index'") !=
         std::string::npos);
   CHECK(loadText(replaced(kGoodText, "index = 3", "index = 4294967299")).find("'index'") !=
         std::string::npos);
   CHECK(loadText(replaced(kGoodText, "index = 3", "index = \"3\""))
-            .find("'index' has the wrong type") != std::string::npos);
-  CHECK(loadText(replaced(kGoodText, "[\"mds1\"]", "\"mds1\"")).find("array of strings") !=
-        std::string::npos);
+            .find(":4: key 'index' has the wrong type") != std::string::npos);
+  CHECK(loadText(replaced(kGoodText, "[\"mds1\"]", "\"mds1\""))
+            .find(":7: key 'mgsnode' must be an array of strings") != std::string::npos);
   CHECK(loadText(replaced(kGoodText, "[\"mds1\"]", "[1]")).find("array of strings") !=
         std::string::npos);
 }

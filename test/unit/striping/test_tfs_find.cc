@@ -6,10 +6,13 @@
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
+#include "find_format.h"
 #include "find_query.h"
+#include "json_text.h"
 #include "tree_walk.h"
 
 using namespace trainfs;
@@ -157,6 +160,7 @@ TEST_CASE("find: wrong command lines are told") {
                            "-user nobody-of-that-name",
                            "-mindepth 3 -maxdepth 2",
                            "-type f path",
+                           "-print0 --json",
                            "(",
                            "-stripe-count many",
                            "-size 99999999999999999999"}) {
@@ -165,6 +169,28 @@ TEST_CASE("find: wrong command lines are told") {
   }
   CHECK(parse("").paths == std::vector<std::string>{"."});
   CHECK(parse("a b -maxdepth 3 -print0").paths == std::vector<std::string>{"a", "b"});
+  CHECK(parse("-type f --json").json);
+}
+
+TEST_CASE("find: JSON is a line for each file, whatever the bytes of its name") {
+  struct stat attributes{};
+  attributes.st_ino = 0x2a;
+  attributes.st_mode = S_IFREG | S_ISVTX | 0640;
+  attributes.st_nlink = 2;
+  attributes.st_size = 5000;
+  attributes.st_blocks = 16;
+  attributes.st_mtim = {.tv_sec = kNow, .tv_nsec = 5};
+  auto line = jsonLine(foundJson("a\nb\xe9", attributes));
+  CHECK(line.find('\n') == std::string::npos);
+  auto found = nlohmann::json::parse(line);
+  CHECK(found["path"] == "a\nb\xef\xbf\xbd");
+  CHECK(found["fid"] == "[0x0:0x2a:0x0]");
+  CHECK(found["type"] == "f");
+  CHECK(found["mode"] == "1640");
+  CHECK(found["links"] == 2);
+  CHECK(found["size"] == 5000);
+  CHECK(found["allocated_bytes"] == 8192);
+  CHECK(found["mtime"] == "2001-09-09T01:46:40.000000005Z");
 }
 
 TEST_CASE("a walk sees each file once, deeper than it keeps directories open") {
