@@ -22,6 +22,10 @@
 #include "fuse_client/fuse_ops.h"
 #include "small_file.h"
 
+// Only our patch of libfuse defines it (tools/deps). Weak, so that the linker decides: a build
+// directory may be older than the library.
+extern "C" [[gnu::weak]] void trainfs_libfuse_uring_mended();
+
 namespace trainfs::client {
 
 namespace {
@@ -80,6 +84,7 @@ KernelMount::KernelMount(Client& client, const MountOptions& options, std::funct
   struct stat place;
   if (stat(resolved, &place) != 0 || !S_ISDIR(place.st_mode))
     throw std::runtime_error("mount point " + mountPoint_ + " is not a directory");
+  client_.kernelFeatures().libfuseMended = trainfs_libfuse_uring_mended != nullptr;
   if (auto reason = prepareUring(); !reason.empty()) noUring(reason);
   session_ = makeSession();
   if (session_ == nullptr)
@@ -104,6 +109,8 @@ KernelMount::~KernelMount() {
 // Whether the kernel is to be asked for io_uring: an empty answer; otherwise why not.
 std::string KernelMount::prepareUring() {
   if (options_.uring == UringMode::kOff) return "turned off (-o uring=off)";
+  if (!client_.kernelFeatures().libfuseMended)
+    return "this libfuse loses replies over io_uring; tools/deps builds one that does not";
   auto state = firstLineOf(kUringSwitch);
   if (state.empty())
     return std::string("the kernel has no ") + kUringSwitch + " (it came with Linux 6.14)";

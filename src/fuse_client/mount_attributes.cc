@@ -26,6 +26,10 @@ std::string features(Client& client) {
   uname(&system);
   line(text, "kernel", "-", system.release);
   line(text, "libfuse", "-", fuse_pkgversion());
+  if (kernel.libfuseMended)
+    line(text, "libfuse_mended", "yes", "no replies are lost over io_uring");
+  else
+    line(text, "libfuse_mended", "no", "not the one of tools/deps: it loses replies over io_uring");
   line(text, "fuse_protocol", "-",
        std::to_string(kernel.protocolMajor) + "." + std::to_string(kernel.protocolMinor));
   if (kernel.whyNoUring.empty())
@@ -40,7 +44,11 @@ std::string features(Client& client) {
     line(text, "epochs", "no", "the kernel has none (Linux 6.16): names are looked up each time");
   for (auto& name : kernel.inUse) line(text, name, "yes", "");
   for (auto& name : kernel.missing) line(text, name, "no", "the kernel or libfuse lacks it");
-  line(text, "parallel_direct_writes", "yes", "where the kernel has them (Linux 6.2)");
+  if (kernel.speaks(7, 38))
+    line(text, "parallel_direct_writes", "yes", "");
+  else
+    line(text, "parallel_direct_writes", "no",
+         "the kernel has none (Linux 6.2): writers of one file take turns");
   line(text, "writeback_cache", "no", "the kernel would own the sizes of files");
   constexpr std::string_view kLocking[] = {"cluster-wide", "among the processes of this mount only",
                                            "none (-o noflock)"};

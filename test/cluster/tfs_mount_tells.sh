@@ -15,6 +15,9 @@ for name in io_uring epochs passthrough readdirplus_auto parallel_dirops caching
 done
 expect 1048576 features request_bytes
 "$tfs" features "$mnt" | grep >/dev/null 'libfuse *[0-9]' || fail "no version of libfuse"
+expect True features libfuse_mended in_use
+kernel_has_parallel_writes=$("$tfs" features --machine --json | field machine parallel_direct_writes in_use)
+expect "$kernel_has_parallel_writes" features parallel_direct_writes in_use
 "$tfs" features --machine | grep >/dev/null '^this machine' || fail "nothing about the machine"
 
 head -c 1M /dev/urandom >"$mnt/file"

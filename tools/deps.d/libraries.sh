@@ -2,7 +2,8 @@
 # Part of tools/deps: the libraries that no release has in a usable form. They are built from Debian's own source
 # tarballs and share one prefix.
 
-# libfuse over io_uring hangs up to and including 3.18.3 when threads of the file system reply; hence the patch.
+# libfuse over io_uring hangs up to and including 3.18.3 when threads of the file system reply; hence the patch, and
+# without it a client refuses io_uring.
 # Cap'n Proto: Debian 12 has 0.9, and Debian 13 has 1.1 without coroutines, since the library has them only when it is
 # itself compiled as C++20.
 readonly LIBRARIES=(libfuse capnproto)
