@@ -25,7 +25,8 @@ interface Mds {
   registerOst @2 (request :Oss.OstRegistration, control :Oss.OssControl)
       -> (error :UInt16, message :Text, lease :Oss.OstLease, chainVersion :UInt32,
           termMilliseconds :UInt32);
-  # error: EEXIST (that index belongs to another target), EINVAL (wrong fsname or malformed), EBUSY (the target is
+  # error: EEXIST (that index belongs to another target), ESTALE (an older copy of the target: see OstRegistration.start),
+  # EINVAL (wrong fsname or malformed), EBUSY (the target is
   # registered at another address or other ports, and may be served there until that lease is over: try again).
   # `message` says it in words. The lease lasts termMilliseconds from the sending of the last answered registration or renewal;
   # after that the OSS executes nothing for this OST until it has registered again. A registration starts with

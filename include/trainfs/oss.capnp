@@ -12,6 +12,11 @@ struct OstRegistration {
   host @3 :Text;             # where clients reach the data ports; empty: the address this call came from
   ports @4 :List(UInt16);
   stats @5 :OstStats;
+  start @6 :UInt64;          # random, not 0: this start of the OST
+  acceptedStart @7 :UInt64;  # the last one that the OST knows the MDS to have accepted; 0: none yet
+  olderCopy @8 :Bool;        # the operator wants it served although there was a newer one
+  # The MDS accepts a start if `acceptedStart` or `start` is the one that it accepted last: what was started from an
+  # older copy of the target names another. Data is served under a start only when the OST has stored that it is accepted.
 }
 
 struct OstStats {

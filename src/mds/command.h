@@ -109,6 +109,8 @@ struct RegisterOstOp {
   uint32_t index = 0;
   std::string uuid, host;
   std::vector<uint16_t> ports;
+  uint64_t start = 0, acceptedStart = 0;  // see OstRegistration in oss.capnp
+  bool olderCopy = false;
 };
 
 // ---- the changelog (changelog.h) ----

@@ -10,7 +10,7 @@
 namespace trainfs::mds {
 namespace {
 
-constexpr uint8_t kCommandVersion = 3, kCommandVersionOldest = 3;
+constexpr uint8_t kCommandVersion = 4, kCommandVersionOldest = 4;
 
 // What each operation is made of, in the order of the bytes; for encoding and decoding alike.
 template <typename Codec>
@@ -58,7 +58,7 @@ struct Fields {
     else if constexpr (kIs<ReapedOp, Op>)
       codec(op.inode, op.generation);
     else if constexpr (kIs<RegisterOstOp, Op>)
-      codec(op.index, op.uuid, op.host, op.ports);
+      codec(op.index, op.uuid, op.host, op.ports, op.start, op.acceptedStart, op.olderCopy);
     else if constexpr (kIs<RegisterChangelogOp, Op>)
       codec(op.name);
     else if constexpr (kIs<DeregisterChangelogOp, Op>)

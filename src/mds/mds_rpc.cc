@@ -18,6 +18,15 @@ uint32_t milliseconds(kj::Duration duration) {
   return duration / kj::MILLISECONDS;
 }
 
+std::string refusalOf(int error, const std::string& ost) {
+  if (error == EEXIST) return ost + " is another target already; choose another --index";
+  if (error == ESTALE)
+    return ost +
+           " was served from a newer copy since: this is an older copy of the target; start the "
+           "newest, or, if that is lost, this one with --accept-older-copy";
+  return "malformed registration";
+}
+
 // Held by an OSS for one OST; dropped with its connection.
 class OstLeaseRpc final : public rpc::OstLease::Server {
  public:
@@ -181,7 +190,10 @@ kj::Promise<void> MdsRpc::runRegisterOst(RegisterOstContext context) {
 
   RegisterOstOp op{.index = in.getIndex(),
                    .uuid = std::string(text(in.getUuid())),
-                   .host = in.getHost().size() == 0 ? peerHost_ : std::string(text(in.getHost()))};
+                   .host = in.getHost().size() == 0 ? peerHost_ : std::string(text(in.getHost())),
+                   .start = in.getStart(),
+                   .acceptedStart = in.getAcceptedStart(),
+                   .olderCopy = in.getOlderCopy()};
   for (uint16_t port : in.getPorts()) op.ports.push_back(port);
   OstRecord record{.index = op.index, .uuid = op.uuid, .host = op.host, .ports = op.ports};
   if (core_->osts.servedElsewhere(record)) {
@@ -192,10 +204,7 @@ kj::Promise<void> MdsRpc::runRegisterOst(RegisterOstContext context) {
   }
   auto outcome = co_await core_->commands.run(std::move(op));
   if (outcome.error != 0) {
-    refuse(outcome.error, outcome.error == EEXIST
-                              ? fmt::format("{} is another target already; choose another --index",
-                                            ostName(core_->fsname, record.index))
-                              : "malformed registration");
+    refuse(outcome.error, refusalOf(outcome.error, ostName(core_->fsname, record.index)));
     co_return;
   }
   record.chainVersion = outcome.value;

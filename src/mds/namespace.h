@@ -91,6 +91,7 @@ struct OstRecord {
   std::string uuid, host;
   std::vector<uint16_t> ports;
   uint32_t chainVersion = 0;
+  uint64_t start = 0;  // of the OST, the last that was accepted
 };
 std::vector<OstRecord> osts(const View& view);
 

@@ -13,7 +13,7 @@ namespace {
 constexpr uint8_t kInodeVersion = 3, kInodeVersionOldest = 3;
 constexpr uint8_t kSlotVersion = 1;
 constexpr uint8_t kSessionVersion = 1;
-constexpr uint8_t kOstVersion = 1;
+constexpr uint8_t kOstVersion = 2, kOstVersionOldest = 2;
 
 constexpr size_t kRecordTextBytesMax = 256 * kKiB;  // a layout of kStripesMax stripes needs 32 KiB
 
@@ -137,7 +137,7 @@ SessionRecord decodeSession(SessionId id, std::string_view bytes) {
 
 std::string encodeOst(const OstRecord& ost) {
   Writer writer;
-  writer.put(kOstVersion).put(ost.index).put(ost.chainVersion);
+  writer.put(kOstVersion).put(ost.index).put(ost.chainVersion).put(ost.start);
   writer.putString(ost.uuid).putString(ost.host);
   writer.put(static_cast<uint16_t>(ost.ports.size()));
   for (uint16_t port : ost.ports) writer.put(port);
@@ -146,10 +146,11 @@ std::string encodeOst(const OstRecord& ost) {
 
 OstRecord decodeOst(std::string_view bytes) {
   Reader reader(bytes);
-  requireVersion(reader, kOstVersion, "OST", 0);
+  requireVersion(reader, kOstVersion, "OST", 0, kOstVersionOldest);
   OstRecord ost;
   ost.index = reader.get<uint32_t>();
   ost.chainVersion = reader.get<uint32_t>();
+  ost.start = reader.get<uint64_t>();
   ost.uuid = reader.getString(kOstTextBytesMax);
   ost.host = reader.getString(kOstTextBytesMax);
   auto ports = reader.get<uint16_t>();

@@ -15,10 +15,10 @@ namespace trainfs::mds {
 
 // Of the whole store, under kFormatVersionKey. Entries, holds, marks and counters carry no version
 // of their own; records that will grow fields do.
-inline constexpr uint32_t kFormatVersion = 4;
-// Version 1 did not know the way from an inode to its names, version 2 did not count settings, and
-// beside version 3 is a log of older commands.
-inline constexpr uint32_t kFormatVersionOldest = 4;
+inline constexpr uint32_t kFormatVersion = 5;
+// Version 1 did not know the way from an inode to its names, version 2 did not count settings,
+// beside version 3 is a log of older commands, and version 4 did not know OSTs' starts.
+inline constexpr uint32_t kFormatVersionOldest = 5;
 
 inline constexpr uint32_t kNanosecondsPerSecond = 1'000'000'000;
 inline constexpr size_t kClientNameBytesMax = 1024;

@@ -27,6 +27,16 @@ std::string localHostOf(kj::AsyncIoStream& stream) {
   return host;
 }
 
+kj::Promise<void> noteAccepted(ObjectIndex& index) {
+  uint64_t accepted = index.start().current;
+  auto noted = kj::newPromiseAndCrossThreadFulfiller<void>();
+  auto fulfiller =
+      std::make_shared<kj::Own<kj::CrossThreadPromiseFulfiller<void>>>(kj::mv(noted.fulfiller));
+  index.noteAccepted([fulfiller](int) { (*fulfiller)->fulfill(); });
+  co_await noted.promise;
+  KJ_REQUIRE(index.start().accepted == accepted, "cannot note that the MDS accepted this start");
+}
+
 std::string portList(const std::vector<uint16_t>& ports) {
   std::string list;
   for (uint16_t port : ports) list += (list.empty() ? "" : ",") + std::to_string(port);
@@ -115,25 +125,13 @@ kj::Promise<void> Control::registerOst(uint32_t number, rpc::Mds::Client mds,
              "the MDS speaks another version of the protocol", hello.getProtocolVersion());
 
   std::string host = config_.advertisedHost.empty() ? localHost : config_.advertisedHost;
-  auto request = mds.registerOstRequest();
-  auto registration = request.initRequest();
-  registration.setFsname(ost.target.fsname.c_str());
-  registration.setIndex(ost.target.index);
-  registration.setUuid(ost.target.uuid.c_str());
-  registration.setHost(host.c_str());
-  auto ports = registration.initPorts(config_.ports.size());
-  for (size_t i = 0; i < config_.ports.size(); ++i) ports.set(i, config_.ports[i]);
-  KJ_REQUIRE(fillStats(number, registration.initStats()), "statvfs failed");
-  request.setControl(makeOssControl(number, ost.lease, sessions_, workers_));
-
   auto sent = std::chrono::steady_clock::now();
-  auto response = co_await timer_.timeoutAfter(kCallMax, request.send());
-  if (response.getError() == EBUSY)  // by a server that may be gone when its lease is over
-    kj::throwFatalException(KJ_EXCEPTION(OVERLOADED, response.getMessage().cStr()));
-  if (response.getError() != 0) {
-    spdlog::critical("{}: the MDS refuses this target: {}", ost.name, response.getMessage().cStr());
-    fatal_->fulfill();
-    co_await kj::Promise<void>(kj::NEVER_DONE);
+  auto response = co_await offerStart(number, mds, host);
+  while (!ost.index->accepted()) {
+    co_await noteAccepted(*ost.index);
+    if (ost.index->accepted()) break;
+    sent = std::chrono::steady_clock::now();
+    response = co_await offerStart(number, mds, host);
   }
   Lease& lease = leases_[number];
   lease.client = response.getLease();
@@ -143,6 +141,35 @@ kj::Promise<void> Control::registerOst(uint32_t number, rpc::Mds::Client mds,
   ost.lease.begin(endOfLease(number, sent));
   sessions_.clear();
   spdlog::info("serving {} on {}:{}", ost.name, host, portList(config_.ports));
+}
+
+// Returns only if the MDS accepts it.
+kj::Promise<Control::Registered> Control::offerStart(uint32_t number, rpc::Mds::Client mds,
+                                                     std::string host) {
+  auto& ost = *osts_[number];
+  auto request = mds.registerOstRequest();
+  auto registration = request.initRequest();
+  registration.setFsname(ost.target.fsname.c_str());
+  registration.setIndex(ost.target.index);
+  registration.setUuid(ost.target.uuid.c_str());
+  registration.setHost(host.c_str());
+  auto ports = registration.initPorts(config_.ports.size());
+  for (size_t i = 0; i < config_.ports.size(); ++i) ports.set(i, config_.ports[i]);
+  KJ_REQUIRE(fillStats(number, registration.initStats()), "statvfs failed");
+  registration.setStart(ost.index->start().current);
+  registration.setAcceptedStart(ost.index->start().accepted);
+  registration.setOlderCopy(config_.acceptOlderCopy);
+  request.setControl(makeOssControl(number, ost.lease, sessions_, workers_));
+
+  auto response = co_await timer_.timeoutAfter(kCallMax, request.send());
+  if (response.getError() == EBUSY)  // by a server that may be gone when its lease is over
+    kj::throwFatalException(KJ_EXCEPTION(OVERLOADED, response.getMessage().cStr()));
+  if (response.getError() != 0) {
+    spdlog::critical("{}: the MDS refuses this target: {}", ost.name, response.getMessage().cStr());
+    fatal_->fulfill();
+    co_await kj::Promise<void>(kj::NEVER_DONE);
+  }
+  co_return kj::mv(response);
 }
 
 kj::Promise<void> Control::renew(uint32_t number) {

@@ -26,6 +26,7 @@ class Control final : public SessionVerifier, private kj::TaskSet::ErrorHandler 
   struct Config {
     std::string advertisedHost;   // empty: the address by which this process reaches the MDS
     std::vector<uint16_t> ports;  // of the data workers
+    bool acceptOlderCopy = false;
   };
 
   Control(kj::Network& network, kj::Timer& timer, Config config,
@@ -59,6 +60,8 @@ class Control final : public SessionVerifier, private kj::TaskSet::ErrorHandler 
   kj::Promise<void> keepRegistered(uint32_t number);
   kj::Promise<void> holdRegistration(uint32_t number, std::string node);
   kj::Promise<void> registerOst(uint32_t number, rpc::Mds::Client mds, std::string localHost);
+  using Registered = capnp::Response<rpc::Mds::RegisterOstResults>;
+  kj::Promise<Registered> offerStart(uint32_t number, rpc::Mds::Client mds, std::string host);
   kj::Promise<void> renew(uint32_t number);
   std::chrono::steady_clock::time_point endOfLease(
       uint32_t number, std::chrono::steady_clock::time_point sent) const;

@@ -27,6 +27,7 @@ struct Config {
   std::string advertise, metricsListen;
   uint32_t workers = std::clamp(std::thread::hardware_concurrency() / 2, 1u, 4u);
   uint32_t connectionsMax = 1024;
+  bool acceptOlderCopy = false;
   std::vector<std::string> directories;
 };
 
@@ -40,6 +41,8 @@ void declare(ProgramOptions& options, Config& config) {
               "has towards the MDS");
   options.add("workers", config.workers, "data worker threads", 1, kOstPortsMax);
   options.add("max-connections", config.connectionsMax, "client connections at a time", 16, 65536);
+  options.add("accept-older-copy", config.acceptOlderCopy,
+              "serve copies of targets although newer ones were served, which are lost");
   options.add("metrics-listen", config.metricsListen,
               "HOST:PORT of an HTTP endpoint for Prometheus; default: none", checkMetricsAddress);
   options.addPositional("DIR", config.directories, "targets, made by mkfs.trainfs --ost", 1,
@@ -135,7 +138,8 @@ int serve(ServerProcess& process, const Config& config) {
   auto io = kj::setupAsyncIo();
 
   SessionTable sessions;
-  Control::Config controlConfig{.advertisedHost = advertisedHost(config, ports)};
+  Control::Config controlConfig{.advertisedHost = advertisedHost(config, ports),
+                                .acceptOlderCopy = config.acceptOlderCopy};
   for (auto& listener : ports.listeners) controlConfig.ports.push_back(listener.port);
   Control control(io.provider->getNetwork(), io.provider->getTimer(), controlConfig, osts,
                   sessions);

@@ -24,6 +24,7 @@ namespace {
 constexpr uint32_t kIndexVersion = 1;
 constexpr const char* kVersionKey = "format";
 constexpr const char* kRunKey = "run";
+constexpr const char* kStartKey = "start";
 constexpr unsigned kReadersMax = 64;
 
 MDB_val valueOf(const std::string& bytes) {
@@ -43,8 +44,9 @@ std::string keyOf(const ObjectId& object, uint64_t chunk) {
 }
 
 bool isOfNoObject(const IndexChange& change) {
-  return change.kind == IndexChange::Kind::kDisown ||
-         change.kind == IndexChange::Kind::kOrderlyStop;
+  using Kind = IndexChange::Kind;
+  return change.kind == Kind::kDisown || change.kind == Kind::kOrderlyStop ||
+         change.kind == Kind::kStart;
 }
 
 uint64_t randomNumber() {
@@ -112,6 +114,8 @@ void ObjectIndex::open(uint64_t boot) {
     bool kept = run.verifier != 0 && (!run.serving || inMemory);
     verifier_ = kept ? run.verifier : randomNumber();
     check(storeRun(transaction, {boot, verifier_, true}), "write run");
+    loadStart(transaction);
+    check(storeStart(transaction, start_), "write start");
   } catch (...) {
     mdb_txn_abort(transaction);
     throw;
@@ -152,6 +156,51 @@ int ObjectIndex::storeRun(MDB_txn* transaction, const StoredRun& run) {
   std::string key = kRunKey, bytes = encodeRun(run);
   MDB_val keyValue = valueOf(key), value = valueOf(bytes);
   return mdb_put(transaction, table_, &keyValue, &value, 0);
+}
+
+// One that was offered to the MDS and may have been accepted stays until that is known.
+void ObjectIndex::loadStart(MDB_txn* transaction) {
+  std::string key = kStartKey;
+  MDB_val keyValue = valueOf(key), value;
+  int code = mdb_get(transaction, table_, &keyValue, &value);
+  if (code != MDB_SUCCESS && code != MDB_NOTFOUND)
+    throw std::runtime_error("object index " + directory_ + ": start: " + mdb_strerror(code));
+  if (code == MDB_SUCCESS) {
+    auto start = decodeStart(bytesOf(value));
+    if (!start)
+      throw std::runtime_error("object index " + directory_ + ": damaged record of starts");
+    start_ = *start;
+  }
+  startIsLeftover_ = start_.accepted != start_.current;
+  if (!startIsLeftover_) start_.current = randomNumber();
+}
+
+int ObjectIndex::storeStart(MDB_txn* transaction, const StoredStart& start) {
+  std::string key = kStartKey, bytes = encodeStart(start);
+  MDB_val keyValue = valueOf(key), value = valueOf(bytes);
+  return mdb_put(transaction, table_, &keyValue, &value, 0);
+}
+
+StoredStart ObjectIndex::start() {
+  std::lock_guard lock(mutex_);
+  return start_;
+}
+
+void ObjectIndex::noteAccepted(Done done) {
+  StoredStart next;
+  {
+    std::lock_guard lock(mutex_);
+    next = {start_.current, startIsLeftover_ ? randomNumber() : start_.current};
+  }
+  change({.kind = IndexChange::Kind::kStart, .start = next},
+         [this, next, done = std::move(done)](int error) {
+           if (error == 0) {
+             std::lock_guard lock(mutex_);
+             start_ = next;
+             startIsLeftover_ = false;
+           }
+           done(error);
+         });
 }
 
 // The file system gives the pages that LMDB will write next before data takes them.
@@ -301,6 +350,7 @@ int ObjectIndex::applyRun(MDB_txn* transaction, const IndexChange& change) {
 }
 
 int ObjectIndex::apply(MDB_txn* transaction, const IndexChange& change) {
+  if (change.kind == IndexChange::Kind::kStart) return storeStart(transaction, change.start);
   if (isOfNoObject(change)) return applyRun(transaction, change);
   if (change.dropEnd > std::max<uint64_t>(change.dropFirst, 1))
     if (int code = drop(transaction, change); code != MDB_SUCCESS) return code;

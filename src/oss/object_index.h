@@ -38,10 +38,12 @@ struct IndexChange {
     // Of no object:
     kDisown,       // the next server takes another verifier
     kOrderlyStop,  // nothing is dirty
+    kStart,        // `start` replaces the old one
   };
   Kind kind = Kind::kMarkDirty;
   ObjectId object;
   ObjectRecord record;
+  StoredStart start;
   // kMarkDirty, kClean: sums of chunks in [dropFirst, dropEnd) are forgotten; before `chunks`
   // apply.
   uint64_t dropFirst = 0, dropEnd = 0;
@@ -81,6 +83,14 @@ class ObjectIndex {
   // Before an orderly end with nothing dirty left.
   void noteOrderlyStop();
 
+  // The start that the MDS is to accept. If accepted() does not hold after it has, that was one of
+  // which an earlier server has not learned the fate, and the next has to be accepted, too, before
+  // anything is served.
+  StoredStart start();
+  bool accepted() { return start().accepted == start().current; }
+  // The MDS has accepted start().current.
+  void noteAccepted(Done done);
+
   using Found = StoredRecord;
 
   // Belongs to one thread; goes before the index.
@@ -116,6 +126,8 @@ class ObjectIndex {
   StoredRun loadRun(MDB_txn* transaction);
   int storeRun(MDB_txn* transaction, const StoredRun& run);
   int applyRun(MDB_txn* transaction, const IndexChange& change);
+  void loadStart(MDB_txn* transaction);
+  int storeStart(MDB_txn* transaction, const StoredStart& start);
   void keepReserve();
   void writeLoop();
   void write(std::vector<Waiting> batch);
@@ -133,10 +145,12 @@ class ObjectIndex {
   bool foundUnclean_ = false;
   std::atomic<bool> givenUp_{false}, disown_{false};
   uint64_t reservedEnd_ = 0;  // of the index's file
-  std::mutex mutex_;          // guards waiting_, stopping_
+  std::mutex mutex_;          // guards what follows, but for wake_ and writer_
   std::condition_variable wake_;
   std::vector<Waiting> waiting_;
   bool stopping_ = false;
+  StoredStart start_;
+  bool startIsLeftover_ = false;  // of an earlier server
   std::thread writer_;
 };
 

@@ -66,4 +66,15 @@ std::optional<StoredRun> decodeRun(std::string_view bytes) {
   return run;
 }
 
+std::string encodeStart(const StoredStart& start) {
+  return Writer().put(start.accepted).put(start.current).take();
+}
+
+std::optional<StoredStart> decodeStart(std::string_view bytes) {
+  Reader reader(bytes);
+  StoredStart start{.accepted = reader.get<uint64_t>(), .current = reader.get<uint64_t>()};
+  if (!reader.finished() || start.current == 0) return std::nullopt;
+  return start;
+}
+
 }  // namespace trainfs::oss

@@ -27,6 +27,12 @@ struct StoredRun {
   bool serving = false;   // no orderly stop since
 };
 
+// What the MDS tells older copies of the target by.
+struct StoredStart {
+  uint64_t accepted = 0;  // the last start that the MDS is known to have accepted; 0: none yet
+  uint64_t current = 0;   // the one that is offered to it
+};
+
 // Decoders: nothing for bytes that are damaged, or of another version.
 std::string encodeRecord(const StoredRecord& stored);
 std::optional<StoredRecord> decodeRecord(std::string_view bytes);
@@ -37,5 +43,8 @@ std::optional<std::vector<uint64_t>> decodeSums(std::string_view bytes);
 
 std::string encodeRun(const StoredRun& run);
 std::optional<StoredRun> decodeRun(std::string_view bytes);
+
+std::string encodeStart(const StoredStart& start);
+std::optional<StoredStart> decodeStart(std::string_view bytes);
 
 }  // namespace trainfs::oss

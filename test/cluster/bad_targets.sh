@@ -55,6 +55,33 @@ minicluster kill ost1
 minicluster start ost1
 grep -q "serving trainfs-OST0001" "$WORK/copy.log" && fail "the copy serves"
 kill $copy && wait $copy || true
+
+# ---- a copy of a stopped target, after the real one was served again ----
+minicluster stop ost1
+cp -a "$cluster/ost1" "$WORK/older"
+minicluster start ost1
+mkdir "$mnt/new"
+"$tfs" setstripe -c 1 -i 1 "$mnt/new"
+echo newer >"$mnt/new/file"; sync "$mnt/new/file"
+minicluster stop ost1
+for attempt in 1 2; do
+  refuses 60 1 "trainfs-OST0001 was served from a newer copy since: this is an older copy" "$oss" "${data[@]}" "$WORK/older"
+done
+# A start that no MDS has answered does not shut out the next ones.
+minicluster kill mds0
+"$oss" "${data[@]}" "$cluster/ost1" >"$WORK/alone.log" 2>&1 & alone=$!
+at_exit+=("kill -9 $alone")
+until_true 30 grep -q "no connection with the MDS" "$WORK/alone.log"
+kill -9 $alone; wait $alone || true
+minicluster start mds0
+for attempt in 1 2; do
+  minicluster start ost1
+  expect newer cat "$mnt/new/file"
+  minicluster stop ost1
+done
+refuses 60 1 "this is an older copy" "$oss" "${data[@]}" "$WORK/older"
+minicluster start ost1
+
 cp -a "$cluster/mds0" "$WORK/mds-copy"
 sed -i 's/fsname = "trainfs"/fsname = "other"/' "$WORK/mds-copy/trainfs-target.toml"
 refuses 20 1 "the metadata is that of another target" "$mds" --listen=127.0.0.1:0 "$WORK/mds-copy"

@@ -45,7 +45,7 @@ std::vector<std::string> someCommands() {
   add(ReportOp{.inode = {5}, .sizeBytes = 9, .exists = {{0, 1}}});
   add(InstantiateOp{{5}, 0, {{1}, {2}}});
   add(OpenSessionOp{"host:/mnt"});
-  add(RegisterOstOp{.index = 1, .uuid = "u", .host = "oss1", .ports = {7180}});
+  add(RegisterOstOp{.index = 1, .uuid = "u", .host = "oss1", .ports = {7180}, .start = 5});
   add(OpenWriteOp{{5}});
   add(ReleaseOp{{5}});
   add(EndSessionOp{{2}});

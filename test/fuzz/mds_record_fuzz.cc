@@ -19,7 +19,8 @@ std::vector<std::string> fuzz::seeds() {
   OstRecord ost{.index = 3,
                 .uuid = "0f8fad5b-d9cb-469f-a165-70867728950e",
                 .host = "oss1",
-                .ports = {7180, 7181}};
+                .ports = {7180, 7181},
+                .start = 5};
   SlotRecord slot{.sequence = 9, .outcome = {.error = 2, .inode = {5}}};
   std::vector<std::string> seeds = {
       encodeInode(file),

@@ -83,7 +83,7 @@ TEST_CASE("damaged records are refused", "[mds]") {
   requireDamageIsRefused(encodeSlot({1, {}}), [](auto bytes) { decodeSlot(bytes); });
   requireDamageIsRefused(encodeSession({{1}, 2, "name"}),
                          [](auto bytes) { decodeSession({1}, bytes); });
-  requireDamageIsRefused(encodeOst({1, "uuid", "host", {1, 2}, 3}),
+  requireDamageIsRefused(encodeOst({1, "uuid", "host", {1, 2}, 3, 4}),
                          [](auto bytes) { decodeOst(bytes); });
   requireDamageIsRefused(encodeNumber(5), [](auto bytes) { decodeNumber("key", bytes); });
   auto newer = encodeInode(sampleInode());

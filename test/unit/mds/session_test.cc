@@ -97,7 +97,7 @@ TEMPLATE_TEST_CASE("a session may end itself in a slot", "[mds]", MemStore, Lmdb
 
 TEMPLATE_TEST_CASE("an OST index belongs to one target", "[mds]", MemStore, LmdbStore) {
   Fixture<TestType> fs;
-  RegisterOstOp op{.index = 3, .uuid = "u", .host = "h", .ports = {1, 2}};
+  RegisterOstOp op{.index = 3, .uuid = "u", .host = "h", .ports = {1, 2}, .start = 1};
   CHECK(fs.run(op) == Outcome{.value = 1});
   op.host = "elsewhere";
   CHECK(fs.run(op) == Outcome{.value = 1});

@@ -296,6 +296,9 @@ int OstClient::registerOst(const std::string& uuid) {
   in.setIndex(index_);
   in.setUuid(uuid.empty() ? "uuid-" + std::to_string(index_) : uuid);
   in.initPorts(1).set(0, port);
+  in.setStart(start);
+  in.setAcceptedStart(acceptedStart);
+  in.setOlderCopy(olderCopy);
   fillStats(in.initStats());
   request.setControl(kj::heap<FakeOst>(notes));
   auto response = request.send().wait(fixture_.io.waitScope);

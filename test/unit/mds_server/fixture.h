@@ -141,6 +141,8 @@ class OstClient {
   std::shared_ptr<FakeOst::Notes> notes = std::make_shared<FakeOst::Notes>();
   std::string message;
   uint16_t port;
+  uint64_t start = 1, acceptedStart = 0;  // of the OST
+  bool olderCopy = false;
 
  private:
   Fixture& fixture_;

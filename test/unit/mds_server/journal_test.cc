@@ -265,7 +265,7 @@ TEST_CASE("commands survive being written down") {
       OpenSessionOp{"client"},
       EndSessionOp{{1}},
       ReapedOp{{1}, 2},
-      RegisterOstOp{1, "uuid", "host", {2, 3}},
+      RegisterOstOp{1, "uuid", "host", {2, 3}, 4, 5, true},
       RegisterChangelogOp{"n"},
       DeregisterChangelogOp{1},
       ClearChangelogOp{1, 2},

@@ -35,6 +35,47 @@ TEST_CASE("a copy of a target is not taken while the other may still serve") {
   CHECK(first.registerOst() == EBUSY);
 }
 
+TEST_CASE("an older copy of a target is not taken") {
+  Fixture fixture;
+  OstClient ost(fixture, 3);
+  ost.start = 11;
+  REQUIRE(ost.registerOst() == 0);
+  OstClient copy(fixture, 3);
+  copy.acceptedStart = 11;
+  copy.start = 21;
+
+  ost.acceptedStart = 11;
+  ost.start = 12;
+  REQUIRE(ost.registerOst() == 0);
+  ost.disconnect();
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    CHECK(copy.registerOst() == ESTALE);
+    CHECK(copy.message.find("trainfs-OST0003") == 0);
+    CHECK(copy.message.find("this is an older copy") != std::string::npos);
+    fixture.restart();
+  }
+  // The answer was lost: the OST does not know yet that this start was accepted.
+  CHECK(ost.registerOst() == 0);
+  ost.acceptedStart = 12;
+  CHECK(ost.registerOst() == 0);
+
+  // Nor is a copy taken from before the target was first served.
+  OstClient fresh(fixture, 3);
+  fresh.start = 31;
+  CHECK(fresh.registerOst() == ESTALE);
+
+  copy.olderCopy = true;
+  CHECK(copy.registerOst() == 0);
+  CHECK(ost.registerOst() == ESTALE);
+}
+
+TEST_CASE("a registration has to name a start") {
+  Fixture fixture;
+  OstClient ost(fixture, 3);
+  ost.start = 0;
+  CHECK(ost.registerOst() == EINVAL);
+}
+
 TEST_CASE("clients get a newer map when an OST comes and goes") {
   Fixture fixture;
   Client client(fixture, "a");

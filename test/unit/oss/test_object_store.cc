@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <future>
 
 #include "store_fixture.h"
 
@@ -187,6 +188,38 @@ TEST_CASE("the verifier outlives the machine's run if the server stopped in orde
   REQUIRE(fixture.index().verifier() == verifier);
   fixture.reboot();
   REQUIRE(fixture.index().verifier() != verifier);
+}
+
+TEST_CASE("each start is another one, but for one whose fate is not known") {
+  StoreFixture fixture;
+  auto start = [&] { return fixture.index().start(); };
+  auto noteAccepted = [&] {
+    std::promise<int> noted;
+    fixture.index().noteAccepted([&](int error) { noted.set_value(error); });
+    REQUIRE(noted.get_future().get() == 0);
+  };
+  uint64_t first = start().current;
+  REQUIRE(first != 0);
+  REQUIRE(start().accepted == 0);
+  noteAccepted();
+  REQUIRE(fixture.index().accepted());
+  REQUIRE(start().current == first);
+
+  fixture.reopen();
+  uint64_t second = start().current;
+  REQUIRE(second != first);
+  REQUIRE(start().accepted == first);
+  // The MDS may have accepted it, and nobody knows.
+  fixture.reopen();
+  REQUIRE(start().current == second);
+  REQUIRE(start().accepted == first);
+  // A copy that was taken now could be at the same: so this one is not served under.
+  noteAccepted();
+  REQUIRE_FALSE(fixture.index().accepted());
+  REQUIRE(start().accepted == second);
+  REQUIRE(start().current != second);
+  noteAccepted();
+  REQUIRE(fixture.index().accepted());
 }
 
 TEST_CASE("a change whose turn comes after the lease's end is not made") {
