@@ -212,6 +212,10 @@ ProgramOptions::ProgramOptions(std::string program, std::string description)
 
 ProgramOptions::~ProgramOptions() = default;
 
+void ProgramOptions::addExamples(const std::string& lines) {
+  impl_->app.footer("Examples:\n" + lines);
+}
+
 void ProgramOptions::addForDaemon() {
   add("log-file", impl_->logFile, "append the log to this file; default: standard error");
   impl_->entries.find("log-file")->second.live = true;

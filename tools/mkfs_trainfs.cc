@@ -101,6 +101,10 @@ Request parse(int argc, char** argv) {
   options.add("reformat", request.reformat, "format again what is a trainfs target already");
   options.add("dry-run,-n,--dryrun", request.dryRun, "say what would be done, and do nothing");
   options.addPositional("directory", directories, "where the target is to be", 1);
+  options.addExamples(
+      "  mkfs.trainfs --fsname=trainfs --mdt --mgs /srv/trainfs/mdt0\n"
+      "  mkfs.trainfs --fsname=trainfs --ost --index=0 --mgsnode=mds1 /srv/trainfs/ost0\n"
+      "  mkfs.trainfs -n --fsname=trainfs --ost --index=1 --mgsnode=mds1 /srv/trainfs/ost1\n");
   options.parseOrExit(argc, argv);
 
   if (directories.size() != 1) usage("one directory at a time");

@@ -26,6 +26,9 @@ class ProgramOptions {
   ProgramOptions(std::string program, std::string description);
   ~ProgramOptions();
 
+  // Ends the help: command lines that can be typed, one a line.
+  void addExamples(const std::string& lines);
+
   // What a daemon has besides: --log-file, --check-config.
   void addForDaemon();
 

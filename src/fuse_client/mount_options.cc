@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "fuse_client/mount_option_help.h"
 #include "trainfs/logging.h"
 #include "trainfs/metrics.h"
 
@@ -260,7 +261,8 @@ std::optional<MountUsage> parseMountOptions(int argc, const char* const* argv,
       options.checkOnly = true;
       continue;
     }
-    if (argument == "--help" || argument == "-h") return MountUsage{0, kUsage};
+    if (argument == "--help" || argument == "-h")
+      return MountUsage{0, std::string(kUsage) + kMountOptionHelp};
     if (argument == "--version") return MountUsage{0, "trainfs-client " TRAINFS_VERSION "\n"};
     if (takesValue("--log-file", options.logFile) || takesValue("--log-level", options.logLevel))
       continue;

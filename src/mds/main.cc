@@ -124,6 +124,10 @@ int run(int argc, char** argv) {
   ProgramOptions programOptions("trainfs-mds",
                                 "Serves a metadata target of a trainfs file system.");
   declare(programOptions, config);
+  programOptions.addExamples(
+      "  trainfs-mds /srv/trainfs/mdt0\n"
+      "  trainfs-mds --listen=10.0.0.1 --metrics-listen='*:9171' /srv/trainfs/mdt0\n"
+      "  trainfs-mds --check-config --config=/etc/trainfs/mdt0.toml\n");
   programOptions.parseOrExit(argc, argv);
   HostPort listen;
   parseHostPort(config.listen, kDefaultMdsPort, listen);

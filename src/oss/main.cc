@@ -181,6 +181,10 @@ int main(int argc, char** argv) {
   trainfs::ProgramOptions options("trainfs-oss",
                                   "Serves object storage targets of a trainfs file system.");
   trainfs::oss::declare(options, config);
+  options.addExamples(
+      "  trainfs-oss /srv/trainfs/ost0\n"
+      "  trainfs-oss --data-listen=10.1.0.7:7180 --workers=8 /srv/trainfs/ost0 /srv/trainfs/ost1\n"
+      "  trainfs-oss --check-config --config=/etc/trainfs/oss0.toml\n");
   options.parseOrExit(argc, argv);
   trainfs::ServerProcess process(options);
   trainfs::nameLostPages();

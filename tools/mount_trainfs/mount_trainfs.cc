@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "fuse_client/mount_option_help.h"
+
 namespace {
 
 constexpr int kMountUsage = 1, kMountFailure = 32;  // mount(8), "Exit status"
@@ -71,7 +73,7 @@ void becomeClient(std::vector<std::string> arguments) {
 
 int main(int argc, char** argv) {
   if (argc == 2 && (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0)) {
-    std::fputs(kHelp, stdout);
+    std::printf("%s%s", kHelp, trainfs::client::kMountOptionHelp);
     return 0;
   }
   if (argc == 2 && std::strcmp(argv[1], "--version") == 0) {
