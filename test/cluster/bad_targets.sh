@@ -80,7 +80,18 @@ for attempt in 1 2; do
   minicluster stop ost1
 done
 refuses 60 1 "this is an older copy" "$oss" "${data[@]}" "$WORK/older"
+# serve_once DIRECTORY: the operator says that this copy is wanted.
+serve_once() {
+  "$oss" "${data[@]}" --accept-older-copy "$1" >"$WORK/once.log" 2>&1 & once=$!
+  at_exit+=("kill -9 $once")
+  until_true 60 grep -q "serving trainfs-OST0001" "$WORK/once.log"
+  kill $once; wait $once || fail "it did not stop in order: $(cat "$WORK/once.log")"
+}
+serve_once "$WORK/older"
+refuses 60 1 "this is an older copy" "$oss" "${data[@]}" "$cluster/ost1"
+serve_once "$cluster/ost1"
 minicluster start ost1
+expect newer cat "$mnt/new/file"
 
 cp -a "$cluster/mds0" "$WORK/mds-copy"
 sed -i 's/fsname = "trainfs"/fsname = "other"/' "$WORK/mds-copy/trainfs-target.toml"
