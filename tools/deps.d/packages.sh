@@ -9,7 +9,7 @@ readonly BUILD_PACKAGES=(
   catch2
 )
 readonly RUN_AND_TEST_PACKAGES=(
-  fuse3 attr acl git rsync tar sqlite3 fio procps gcc libc6-dev groff-base
+  fuse3 systemd attr acl git rsync tar sqlite3 fio procps gcc libc6-dev groff-base
   python3-numpy python3-torch python3-tqdm python3-h5py python3-zarr python3-lmdb
 )
 # Of these a release itself may have too old a version; its backports then have a new enough one.
