@@ -272,12 +272,12 @@ void ObjectIndex::writeLoop() {
 
 void ObjectIndex::sortByKey(std::vector<Waiting>& batch) {
   auto ofNoObject = [](const Waiting& entry) { return isOfNoObject(entry.change); };
-  auto byObject = [](const Waiting& a, const Waiting& b) {
-    return a.change.object < b.change.object;
-  };
   for (auto from = batch.begin(); from != batch.end();) {
     auto barrier = std::find_if(from, batch.end(), ofNoObject);
-    std::stable_sort(from, barrier, byObject);
+    std::multimap<ObjectId, Waiting> sorted;  // equal keys: as they came
+    for (auto entry = from; entry != barrier; ++entry)
+      sorted.emplace(entry->change.object, std::move(*entry));
+    for (auto& [object, entry] : sorted) *from++ = std::move(entry);
     from = std::find_if_not(barrier, batch.end(), ofNoObject);
   }
 }
