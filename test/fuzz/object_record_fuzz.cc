@@ -12,6 +12,7 @@ std::vector<std::string> fuzz::seeds() {
   StoredRecord dirty{.record = {.dirty = true, .version = 1}, .firstSums = {}};
   return {encodeRecord(clean), encodeRecord(dirty), encodeSums({1, 2, 3}),
           encodeRun({.boot = 5, .verifier = 6, .serving = true}),
+          encodeStart({.accepted = 7, .current = 8}),
           objectIdHex({InodeId{5}, 1, 2, 3})};
 }
 
@@ -20,6 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (auto stored = decodeRecord(bytes)) require(encodeRecord(*stored) == bytes);
   if (auto sums = decodeSums(bytes)) require(encodeSums(*sums) == bytes);
   if (auto run = decodeRun(bytes)) require(encodeRun(*run) == bytes);
+  if (auto start = decodeStart(bytes)) require(encodeStart(*start) == bytes);
   if (auto id = parseObjectIdHex(bytes)) require(objectIdHex(*id) == bytes);
   return 0;
 }
