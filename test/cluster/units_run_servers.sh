@@ -5,6 +5,7 @@ systemd=/lib/systemd/systemd
 [ -x $systemd ] || skip "there is no systemd"
 groups=$(findmnt -nt cgroup2 -o TARGET | head -n 1)
 [ -n "$groups" ] || skip "there is no cgroup2"
+mountpoint -q / || skip "the root is no mount point: there is no way into name spaces of mounts"
 [ -e /dev/fuse ] || skip "there is no /dev/fuse"
 
 # /srv is $WORK/srv there: units have a /tmp and a /var/tmp of their own.

@@ -15,7 +15,7 @@ namespace trainfs::mds::test {
 
 namespace {
 
-constexpr auto kConditionMax = std::chrono::seconds(20);
+constexpr auto kConditionMax = std::chrono::seconds(60);
 
 std::string hexOf(capnp::Data::Reader id) {
   return objectIdHex(decodeObjectId(id.begin()));

@@ -212,9 +212,13 @@ TEST_CASE("hellos that wait for a hung disk do not add up") {
   REQUIRE(older.hello() == BulkStatus::kOk);
   REQUIRE(older.call(older.writeRequest(objectNumber(1), 0, patternOf(kMiB, 1))).header.status ==
           BulkStatus::kOk);
-  std::promise<void> disk;
+  std::promise<void> disk, hangs;
   fixture.ost().index->change({.object = objectNumber(2)},
-                              [goesOn = disk.get_future().share()](int) { goesOn.wait(); });
+                              [&hangs, goesOn = disk.get_future().share()](int) {
+                                hangs.set_value();
+                                goesOn.wait();
+                              });
+  hangs.get_future().wait();  // or the sync may come into the same batch, and be answered first
   older.send(older.request(BulkOp::kSync, {extentOf(objectNumber(1), 0, 0)}));
   REQUIRE(reaches([&] { return fixture.executing(); }, 1));
   std::vector<std::unique_ptr<BulkClient>> impatient;
