@@ -12,8 +12,8 @@
 unit/ are the Catch2 programs of the meson suite `unit`, without and under sanitizers (then two at a time). fuzz/ are
 the libFuzzer programs of the suite `fuzz`, two at a time. cluster/ are the scripts test/cluster/*.sh with real daemons
 and mounts, clients/ are test/clients/*.sh with real applications: a script ends with 0 (passed), 77 (skipped:
-something it needs cannot be had here) or anything else (failed). While scripts run, the sanitized builds are compiled
-in the time that processors would be idle.
+something it needs cannot be had here) or anything else (failed). They run two at a time, and while they do, the
+sanitized builds are compiled in the time that processors would be idle.
 A random test that fails prints the seed that replays it: TRAINFS_SEED=... tools/test --only NAME.
 """
 import argparse
@@ -24,7 +24,6 @@ import json
 import os
 import resource
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -32,19 +31,23 @@ import tempfile
 import time
 import xml.etree.ElementTree as xml
 
+from run_scripts import ScriptRunner, scripts
+
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-STOP_SECONDS = 30   # for a script that was told to end
-DOWN_SECONDS = 300  # for a cluster that a script left up
 FUZZERS_AT_ONCE = 2
 SANITIZED_AT_ONCE = 2  # programs of a sanitized build; the plain ones run alone, some of them look at memory or threads
 FUZZ_END_SECONDS = 240  # for a fuzzer to end after its search: with its last input, and the sanitizer's check for leaks
 OUTPUT_LINES = 60   # of a failed test that are shown
-# Name of a build -> meson options. Sanitized builds run the Catch2 programs and the fuzzers only.
+# Name of a build -> meson options. Sanitized builds run the Catch2 programs and the fuzzers only; how long they take to
+# compile is most of what they cost, so they are optimized a little, and know lines but no variables.
+SANITIZED = ["-Db_lundef=false", "-Doptimization=1", "-Dcpp_args=-gline-tables-only"]
 BUILDS = {
     "build": [],
-    "build-asan": ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dfuzzers=true"],
-    "build-tsan": ["-Db_sanitize=thread", "-Db_lundef=false"],
+    "build-asan": ["-Db_sanitize=address,undefined", "-Dfuzzers=true", *SANITIZED],
+    "build-tsan": ["-Db_sanitize=thread", *SANITIZED],
 }
+# Cases of programs that are mostly about what has no threads: what the thread sanitizer looks at.
+THREADED_CASES = {"mds": "[threads]"}
 # What --long says to tests that have a long form; without it each has its own short one.
 LONG_FORMS = {"TRAINFS_POWER_CUTS": "1000", "TRAINFS_KILL_ROUNDS": "50", "TRAINFS_BIG_DIRECTORY": "1000000"}
 LONG_FUZZ_SECONDS, LONG_TIMEOUT = 3600, 4 * 3600
@@ -108,6 +111,16 @@ def unit_label(name, build_name):
     return f"unit/{name}" if build_name == "build" else f"unit/{name} ({build_name.removeprefix('build-')})"
 
 
+def units(known_by, build_name, only):
+    """The unit tests that run in a build, name -> command, as the build `known_by` knows them."""
+    chosen = {name: list(command) for name, command in programs(known_by, "unit").items()
+              if only in unit_label(name, build_name) and (build_name == "build" or not is_script(command))}
+    if build_name == "build-tsan":
+        for name in chosen.keys() & THREADED_CASES.keys():
+            chosen[name].append(THREADED_CASES[name])
+    return chosen
+
+
 def fuzzer_names():
     return sorted(file.removesuffix("_fuzz.cc") for file in os.listdir(os.path.join(ROOT, "test/fuzz"))
                   if file.endswith("_fuzz.cc"))
@@ -115,8 +128,8 @@ def fuzzer_names():
 
 def targets(build_name, only):
     """What is built in a sanitized build: the programs that are chosen."""
-    unit = [os.path.relpath(command[0], os.path.join(ROOT, "build")) for name, command in
-            programs("build", "unit").items() if only in unit_label(name, build_name) and not is_script(command)]
+    unit = [os.path.relpath(command[0], os.path.join(ROOT, "build"))
+            for command in units("build", build_name, only).values()]
     fuzz = [f"test/fuzz/{name}_fuzz" for name in fuzzer_names() if only in f"fuzz/{name}"]
     return unit + (fuzz if build_name == "build-asan" else [])
 
@@ -174,10 +187,8 @@ def run_unit(build_name, only, tally, timeout):
             outcomes, output = run_catch(build_name, command, timeout)
         return outcomes, time.monotonic() - started, output
 
-    plain = build_name == "build"
-    chosen = {name: command for name, command in programs(build_name, "unit").items()
-              if only in unit_label(name, build_name) and (plain or not is_script(command))}
-    with concurrent.futures.ThreadPoolExecutor(1 if plain else SANITIZED_AT_ONCE) as pool:
+    chosen = units(build_name, build_name, only)
+    with concurrent.futures.ThreadPoolExecutor(1 if build_name == "build" else SANITIZED_AT_ONCE) as pool:
         for name, (outcomes, took, output) in zip(chosen, pool.map(run, chosen.values())):
             label = unit_label(name, build_name)
             tally.add(label.replace(f"/{name}", ""), label, outcomes, took, output)
@@ -218,66 +229,6 @@ def run_fuzzers(build_name, only, tally, seconds):
             tally.add("fuzz", label, counts("passed" if code == 0 else "failed"), took, output)
 
 
-# ---- scripts ----
-
-def scripts():
-    """(group, name, path)"""
-    for group in ("cluster", "clients"):
-        for file in sorted(os.listdir(os.path.join(ROOT, "test", group))):
-            if file.endswith(".sh") and file != "lib.sh":
-                yield group, f"{group}/{file.removesuffix('.sh')}", os.path.join(ROOT, "test", group, file)
-
-
-def run_script(group, name, path, tally, timeout):
-    work = tempfile.mkdtemp(prefix="trainfs-test-", dir="/var/tmp")
-    started = time.monotonic()
-    with open(os.path.join(work, "output"), "w+", errors="replace") as output:
-        process = subprocess.Popen(["bash", path], cwd=work, stdin=subprocess.DEVNULL, stdout=output,
-                                   stderr=subprocess.STDOUT, start_new_session=True,
-                                   env={**os.environ, "WORK": work, "ROOT": ROOT})
-        try:
-            code = process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            code = None
-        finally:  # also when somebody interrupts the run
-            end_group(process)
-            down = take_down(os.path.join(work, "cluster"))
-        output.seek(0)
-        text = output.read()
-    if code is None:
-        text += f"\nno end after {timeout} s"
-    if not down:
-        code, text = 1, text + f"\nits cluster was not down within {DOWN_SECONDS} s"
-    outcome = {0: "passed", 77: "skipped"}.get(code, "failed")
-    if outcome == "failed":
-        text += f"\nleft for you to look at: {work}"
-    else:
-        shutil.rmtree(work, ignore_errors=True)
-    tally.add(group, name, counts(outcome), time.monotonic() - started, text)
-
-
-def end_group(process):
-    """Ends a script that still runs, with what it started."""
-    for sig in (signal.SIGTERM, signal.SIGKILL):
-        if process.poll() is not None:
-            return
-        os.killpg(process.pid, sig)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(STOP_SECONDS)
-
-
-def take_down(cluster):
-    """Whether the cluster that a script left up, if any, is down now."""
-    if not os.path.exists(cluster):
-        return True
-    try:
-        subprocess.run([os.path.join(ROOT, "tools/minicluster"), "down", cluster], capture_output=True,
-                       timeout=DOWN_SECONDS)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
-
-
 # ---- all of it ----
 
 def list_names(only):
@@ -306,9 +257,9 @@ def run_all(args, tally):
     sanitized = {} if args.no_sanitizers else {
         name: chosen for name in BUILDS if name != "build" and (chosen := targets(name, args.only))}
     with building_ahead(sanitized):
-        for group, name, path in scripts():
-            if args.only in name:
-                run_script(group, name, path, tally, args.timeout)
+        chosen = [script for script in scripts() if args.only in script[1]]
+        for group, name, outcome, seconds, output in ScriptRunner(args.timeout).run_all(chosen):
+            tally.add(group, name, counts(outcome), seconds, output)
     for name, chosen in sanitized.items():
         run_build(name, chosen, args, tally)
 

@@ -1,5 +1,6 @@
 # Lines of /etc/fstab, through mount -a: options of mount(8) and of systemd are accepted, suid and dev are on unless they
 # are taken away, a directory of the file system, a wrong option and a missing server are told in time; -f, -r, -s.
+# Alone: it puts the helper into /sbin, for a while.
 . "$ROOT/test/cluster/lib.sh"
 . "$ROOT/test/lib/mount.sh"
 start_cluster 2

@@ -1,4 +1,5 @@
 # mount -t trainfs and umount, with the helper where mount(8) looks for it; unprivileged users can use the mount.
+# Alone: it puts the helper into /sbin, for a while.
 . "$ROOT/test/cluster/lib.sh"
 start_cluster 2
 if [ ! -e /sbin/mount.trainfs ]; then

@@ -1,4 +1,5 @@
 # mount -o remount: ro and rw, flags of all file systems, log level and read-ahead; another option is refused by name.
+# Alone: it puts the helper into /sbin, for a while.
 . "$ROOT/test/cluster/lib.sh"
 . "$ROOT/test/lib/mount.sh"
 start_cluster 2

@@ -98,7 +98,7 @@ TEMPLATE_TEST_CASE("a snapshot keeps what it saw while others write", "[mds]", M
   CHECK(get(*home.store->snapshot(), "key") == "2");
 }
 
-TEMPLATE_TEST_CASE("snapshots on other threads see whole transactions", "[mds]", MemStore,
+TEMPLATE_TEST_CASE("snapshots on other threads see whole transactions", "[mds][threads]", MemStore,
                    LmdbStore) {
   StoreHome<TestType> home;
   constexpr int kKeys = 20, kRounds = 200;
@@ -194,7 +194,7 @@ TEST_CASE("a full LMDB store refuses a transaction and goes on", "[mds]") {
   CHECK(contentOf(*store->snapshot()).size() == 2);
 }
 
-TEST_CASE("an LMDB store grows more than a hundredfold while it is read", "[mds]") {
+TEST_CASE("an LMDB store grows more than a hundredfold while it is read", "[mds][threads]") {
   TemporaryDirectory directory;
   auto store = LmdbStore::open(directory.path(), {.create = true, .syncedCommits = false});
   constexpr int kRounds = 40, kPerRound = 250;
