@@ -1,5 +1,5 @@
-// Advisory locks of files, as fcntl(2) and flock(2) have them, and the bytes of one file that one
-// owner has locked. Pure.
+// Locks of files, as fcntl(2) and flock(2) have them and as clients need them to append, and the
+// bytes of one file that one owner has locked. Pure.
 #pragma once
 
 #include <map>
@@ -14,6 +14,7 @@ namespace trainfs {
 enum class LockKind : uint8_t {
   kRecord,  // fcntl(2): of a process (POSIX), or of an open file description (OFD)
   kWhole,   // flock(2): always of the whole file
+  kAppend,  // of a mount that appends to the file (O_APPEND): always of the whole file
 };
 enum class LockMode : uint8_t { kShared, kExclusive };
 

@@ -185,6 +185,7 @@ interface Session {
 enum LockKind {
   record @0;               # fcntl(2): POSIX and open file description locks
   whole @1;                # flock(2); does not see the others
+  append @2;               # to append; does not see the others
 }
 
 struct FileLock {

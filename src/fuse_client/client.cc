@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <future>
+#include <iterator>
 
 namespace trainfs::client {
 
@@ -29,7 +30,8 @@ Client::Client(const MdsClientOptions& mds, const DataClientOptions& data)
       interrupts_(std::make_unique<InterruptWatch>(inFlight_)),
       data_(DataClient::create(counted(data, statistics_))),
       mds_(MdsClient::create(counted(mds, statistics_), *this)),
-      files_(*mds_, *data_, inodes_, coherence_,
+      appendTurns_(*mds_, coherence_),
+      files_(*mds_, *data_, inodes_, coherence_, appendTurns_,
              [this](InodeId inode, std::function<void()> done) {
                invalidator_.invalidateAttributes(inode, std::move(done));
              }),
@@ -84,7 +86,10 @@ void Client::sessionOpened(SessionId session, uint32_t epoch, bool fresh, bool m
                            std::vector<InodeId> removed) {
   if (!removed.empty())
     spdlog::error("{} open files were removed while this mount had no session", removed.size());
-  if (fresh) data_->setRemoved(std::move(removed));
+  if (fresh) {
+    data_->setRemoved(std::move(removed));
+    appendTurns_.lose();
+  }
   data_->setSession(session, epoch);
   bool first = !std::exchange(hadSession_, true);
   bool before = std::exchange(granted_, mayCache);
@@ -142,8 +147,16 @@ void Client::recalled(std::function<void()> done) {
     --forgetting_;
     done();
   };
-  reportAll(MdsClient::Urgency::kUrgent,
-            [this, forgotten = std::move(forgotten)] { invalidator_.invalidateAll(forgotten); });
+  appendTurns_.tell([this, forgotten = std::move(forgotten)] {
+    reportAll(MdsClient::Urgency::kUrgent,
+              [this, forgotten] { invalidator_.invalidateAll(forgotten); });
+  });
+}
+
+std::vector<FileLock> Client::heldLocks() {
+  auto locks = heldLocks_.all();
+  std::ranges::copy(appendTurns_.claims(), std::back_inserter(locks));
+  return locks;
 }
 
 void Client::mayCache() {

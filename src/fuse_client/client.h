@@ -80,7 +80,7 @@ class Client final : private MdsEvents {
   void trusted(BootClock::time_point until) override;
   void lapsed() override;
   std::vector<OpenFile> openFiles(Told told) override { return inodes_.openFiles(told); }
-  std::vector<FileLock> heldLocks() override { return heldLocks_.all(); }
+  std::vector<FileLock> heldLocks() override;
   bool mayBeCaching() override { return granted_ || forgetting_.load() != 0; }
 
   void loseLocks();
@@ -110,6 +110,7 @@ class Client final : private MdsEvents {
   std::unique_ptr<InterruptWatch> interrupts_;
   std::unique_ptr<DataClient> data_;
   std::unique_ptr<MdsClient> mds_;
+  AppendTurns appendTurns_;
   FileIo files_;
   FileLocks locks_;
   Locking locking_ = Locking::kCluster;

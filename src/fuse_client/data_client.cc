@@ -39,9 +39,11 @@ class RoutedDataClient final : public DataClient {
     plan.submit();
   }
 
-  void write(std::vector<WritePiece> pieces, ChangeCompletion done, Unwanted unwanted) override {
+  void write(std::vector<WritePiece> pieces, ChangeCompletion done, Unwanted unwanted,
+             Misplaced misplaced) override {
     Plan plan(router_, BulkOp::kWrite, pieces.size(), std::move(done));
     plan.operation().unwanted = std::move(unwanted);
+    plan.operation().misplaced = std::move(misplaced);
     for (const WritePiece& piece : pieces)
       plan.add(piece.extent, {.data = const_cast<std::byte*>(piece.data.data())},
                piece.data.size());

@@ -61,6 +61,9 @@ struct ObjectFigures {
 
 // Set when nobody waits for a read or write any more, whose memory it may keep. Null: never.
 using Unwanted = std::shared_ptr<const std::atomic<bool>>;
+// Set, before setSession, when a write must not be sent any more, as nobody knows whether it still
+// has its place in the file: EIO, also for what waits already. Null: never.
+using Misplaced = std::shared_ptr<const std::atomic<bool>>;
 
 // 0: no such object.
 using Verifiers = std::vector<uint64_t>;
@@ -90,8 +93,8 @@ class DataClient {
   // The memory of the pieces must stay valid until the completion has run. Bytes beyond an object's
   // end, and objects that need not exist, read as zeros.
   virtual void read(std::vector<ReadPiece> pieces, Completion done, Unwanted unwanted = {}) = 0;
-  virtual void write(std::vector<WritePiece> pieces, ChangeCompletion done,
-                     Unwanted unwanted = {}) = 0;
+  virtual void write(std::vector<WritePiece> pieces, ChangeCompletion done, Unwanted unwanted = {},
+                     Misplaced misplaced = {}) = 0;
   // Some have become unwanted: what of them no server can have yet is not sent any more, and they
   // complete with EINTR.
   virtual void withdraw() = 0;

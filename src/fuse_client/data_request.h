@@ -36,6 +36,7 @@ struct Operation {
   Verifiers verifiers;
   std::vector<ObjectFigures> figures;
   Unwanted unwanted;
+  Misplaced misplaced;
   std::atomic<uint32_t> requestsLeft{0};
   std::atomic<int> error{0};  // the first one stays
 
@@ -44,6 +45,9 @@ struct Operation {
   void complete();  // calls back; no request may be left
   bool isUnwanted() const {
     return unwanted != nullptr && unwanted->load(std::memory_order_acquire);
+  }
+  bool isMisplaced() const {
+    return misplaced != nullptr && misplaced->load(std::memory_order_acquire);
   }
 };
 

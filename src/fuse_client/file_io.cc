@@ -137,9 +137,36 @@ void FileIo::readNow(const InodePtr& inode, uint64_t offset, std::span<std::byte
 void FileIo::write(InodePtr inode, uint64_t offset, std::span<const std::byte> data,
                    bool killPrivileges, Answer<size_t> answer, TransferPtr transfer) {
   auto write = [=, this, answer = std::move(answer)](Pass pass) mutable {
-    writeNow(inode, offset, data, killPrivileges, std::move(pass), std::move(answer), transfer);
+    writeNow(inode, offset, data, killPrivileges, {std::move(pass), {}}, std::move(answer),
+             transfer);
   };
   inode->access->shared(std::move(write), transfer.get());
+}
+
+// The turn first: the wait for another client's should not hold up what this one reads and writes.
+void FileIo::append(InodePtr inode, std::span<const std::byte> data, bool killPrivileges,
+                    Answer<Appended> answer, TransferPtr transfer) {
+  appendTurns_.take(inode->id, [=, this, answer = std::move(answer)](
+                                   Result<AppendTurns::TurnPtr> turn) mutable {
+    if (!turn) return answer(turn.error());
+    auto append = [=, this, turn = *turn, answer = std::move(answer)](Pass pass) mutable {
+      attributes(inode, [=, this, hold = Hold{std::move(pass), std::move(turn)},
+                         answer = std::move(answer)](Result<Inodes::Taken> taken) mutable {
+        if (!taken) return answer(taken.error());
+        uint64_t end;
+        {
+          std::lock_guard lock(inode->mutex);
+          end = inode->present().sizeBytes;
+        }
+        auto appended = [end, answer = std::move(answer)](Result<size_t> bytes) {
+          if (!bytes) return answer(bytes.error());
+          answer(Appended{end, *bytes});
+        };
+        writeNow(inode, end, data, killPrivileges, std::move(hold), std::move(appended), transfer);
+      });
+    };
+    inode->access->exclusive(std::move(append), transfer.get());
+  });
 }
 
 void FileIo::withdraw(const InodePtr& inode, Transfer& transfer, Direction direction) {
@@ -149,7 +176,7 @@ void FileIo::withdraw(const InodePtr& inode, Transfer& transfer, Direction direc
 }
 
 void FileIo::writeNow(const InodePtr& inode, uint64_t offset, std::span<const std::byte> data,
-                      bool killPrivileges, Pass pass, Answer<size_t> answer,
+                      bool killPrivileges, Hold hold, Answer<size_t> answer,
                       const TransferPtr& transfer) {
   std::shared_ptr<const Layout> layout;
   uint64_t settings;
@@ -162,19 +189,19 @@ void FileIo::writeNow(const InodePtr& inode, uint64_t offset, std::span<const st
   }
   if (cutUnknown)
     return whenCutIsKnown(inode, [=, this, answer = std::move(answer),
-                                  pass = std::move(pass)](Status known) mutable {
+                                  hold = std::move(hold)](Status known) mutable {
       if (!known) return answer(known.error());
-      writeNow(inode, offset, data, killPrivileges, std::move(pass), std::move(answer), transfer);
+      writeNow(inode, offset, data, killPrivileges, std::move(hold), std::move(answer), transfer);
     });
   if (!layout) return answer(Errno(EIO));
   auto plan = striping::split(inode->id, *layout, {offset, data.size()});
   if (plan.firstUninstantiated) {
     mds_.instantiate(
         inode->id, *plan.firstUninstantiated,
-        [=, this, answer = std::move(answer), pass = std::move(pass)](Result<Node> node) mutable {
+        [=, this, answer = std::move(answer), hold = std::move(hold)](Result<Node> node) mutable {
           if (!node) return answer(node.error());
           inodes_.takeLayout(*inode, *node);
-          writeNow(inode, offset, data, killPrivileges, std::move(pass), std::move(answer),
+          writeNow(inode, offset, data, killPrivileges, std::move(hold), std::move(answer),
                    transfer);
         });
     return;
@@ -192,8 +219,9 @@ void FileIo::writeNow(const InodePtr& inode, uint64_t offset, std::span<const st
         {extent, data.subspan(extent.fileOffsetBytes - offset, extent.lengthBytes)});
 
   auto pieces = sent.pieces;
+  auto misplaced = hold.turn ? hold.turn->lost() : Misplaced();
   auto done = [=, this, sent = std::move(sent), answer = std::move(answer),
-               pass = std::move(pass)](Result<Verifiers> verifiers) {
+               hold = std::move(hold)](Result<Verifiers> verifiers) {
     if (!verifiers) {
       std::lock_guard lock(inode->mutex);
       inode->strayBytes |= sent.end > inode->present().sizeBytes;
@@ -208,7 +236,7 @@ void FileIo::writeNow(const InodePtr& inode, uint64_t offset, std::span<const st
       forgetMode_(inode->id, [answer, bytes] { answer(size_t{bytes}); });
     });
   };
-  data_.write(std::move(pieces), std::move(done), unwantedOf(transfer));
+  data_.write(std::move(pieces), std::move(done), unwantedOf(transfer), std::move(misplaced));
 }
 
 // A truncation that has failed may be done all the same: it was given up, or its session has ended.

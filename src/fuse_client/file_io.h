@@ -9,6 +9,7 @@
 
 #include <span>
 
+#include "fuse_client/append_turns.h"
 #include "fuse_client/coherence.h"
 #include "fuse_client/data_client.h"
 #include "fuse_client/inodes.h"
@@ -23,11 +24,12 @@ class FileIo {
   using ForgetMode = std::function<void(InodeId, std::function<void()>)>;
 
   FileIo(MdsClient& mds, DataClient& data, Inodes& inodes, Coherence& coherence,
-         ForgetMode forgetMode)
+         AppendTurns& appendTurns, ForgetMode forgetMode)
       : mds_(mds),
         data_(data),
         inodes_(inodes),
         coherence_(coherence),
+        appendTurns_(appendTurns),
         forgetMode_(std::move(forgetMode)) {}
 
   // Present attributes; the answer comes at once if this client may rely on what it knows.
@@ -41,6 +43,13 @@ class FileIo {
   // is answered.
   void write(InodePtr inode, uint64_t offset, std::span<const std::byte> data, bool killPrivileges,
              Answer<size_t> answer, TransferPtr transfer = {});
+  // At the end of the file, wherever that is when no other client can append to it.
+  struct Appended {
+    uint64_t offsetBytes;
+    size_t bytes;
+  };
+  void append(InodePtr inode, std::span<const std::byte> data, bool killPrivileges,
+              Answer<Appended> answer, TransferPtr transfer = {});
   // Nobody waits for the transfer any more, and it ends as soon as no server may have it: if none
   // was asked yet it is over, with or without an answer. What is done to the file later waits for a
   // write that may still happen.
@@ -84,8 +93,13 @@ class FileIo {
   void askAttributes(const InodePtr& inode, uint32_t reportsLeft, Answer<Inodes::Taken> answer);
   void readNow(const InodePtr& inode, uint64_t offset, std::span<std::byte> into, Pass pass,
                Answer<size_t> answer, const TransferPtr& transfer);
+  // What keeps others away from a write, until it goes.
+  struct Hold {
+    Pass pass;
+    AppendTurns::TurnPtr turn;  // null: of no append
+  };
   void writeNow(const InodePtr& inode, uint64_t offset, std::span<const std::byte> data,
-                bool killPrivileges, Pass pass, Answer<size_t> answer, const TransferPtr& transfer);
+                bool killPrivileges, Hold hold, Answer<size_t> answer, const TransferPtr& transfer);
   struct SentWrite {
     std::vector<WritePiece> pieces;
     uint64_t offset, end;
@@ -116,6 +130,7 @@ class FileIo {
   DataClient& data_;
   Inodes& inodes_;
   Coherence& coherence_;
+  AppendTurns& appendTurns_;
   ForgetMode forgetMode_;
 };
 

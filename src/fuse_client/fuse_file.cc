@@ -224,6 +224,21 @@ void read(fuse_req_t req, fuse_ino_t, size_t size, off_t offset, fuse_file_info*
   client.files().read(inode, at, into, std::move(finish), transfer);
 }
 
+// Its place is the end of the file, wherever the kernel takes that to be: then what it keeps of the
+// pages there is old.
+void append(const RequestPtr& request, const InodePtr& inode, std::span<const std::byte> data,
+            uint64_t kernelsEnd, bool killPrivileges, Answer<size_t> finish,
+            const TransferPtr& transfer) {
+  auto appended = [request, inode, kernelsEnd,
+                   finish = std::move(finish)](Result<FileIo::Appended> appended) {
+    if (!appended) return finish(appended.error());
+    if (appended->offsetBytes == kernelsEnd) return finish(appended->bytes);
+    request->client().invalidator().invalidatePages(
+        inode->id, [finish, bytes = appended->bytes] { finish(bytes); });
+  };
+  request->client().files().append(inode, data, killPrivileges, std::move(appended), transfer);
+}
+
 // Data in the kernel's ring is copied: its memory serves the next request as soon as this one is
 // answered, and a caller that is killed is answered before the OSTs have the data. Write-back of a
 // mapping is never given up, since its pages are not the caller's alone.
@@ -253,8 +268,11 @@ void write(fuse_req_t req, fuse_ino_t, const char* bytes, size_t size, off_t off
     });
   };
   withdrawWhenGivenUp(request, handle.inode, transfer, FileIo::Direction::kWrite);
-  client.files().write(handle.inode, static_cast<uint64_t>(offset), data, file->kill_suidgid != 0,
-                       std::move(finish), transfer);
+  auto at = static_cast<uint64_t>(offset);
+  bool killPrivileges = file->kill_suidgid != 0;
+  if ((file->flags & O_APPEND) != 0 && !file->writepage)
+    return append(request, handle.inode, data, at, killPrivileges, std::move(finish), transfer);
+  client.files().write(handle.inode, at, data, killPrivileges, std::move(finish), transfer);
 }
 
 void fallocate(fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t length,

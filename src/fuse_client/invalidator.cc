@@ -34,12 +34,20 @@ void Invalidator::expireNames() {
 }
 
 void Invalidator::invalidateAll(std::function<void()> done) {
-  invalidateAttributes(kNoInode, std::move(done));
+  add({.inode = kNoInode, .pages = true, .done = std::move(done)});
 }
 
 void Invalidator::invalidateAttributes(InodeId inode, std::function<void()> done) {
+  add({.inode = inode, .pages = false, .done = std::move(done)});
+}
+
+void Invalidator::invalidatePages(InodeId inode, std::function<void()> done) {
+  add({.inode = inode, .pages = true, .done = std::move(done)});
+}
+
+void Invalidator::add(Job job) {
   std::lock_guard lock(mutex_);
-  jobs_.push_back({inode, std::move(done)});
+  jobs_.push_back(std::move(job));
   changed_.notify_all();
 }
 
@@ -79,7 +87,7 @@ void Invalidator::invalidate(fuse_session* session, const std::deque<Job>& jobs)
   for (auto& job : jobs) {
     all |= job.inode == kNoInode;
     if (job.inode != kNoInode)
-      fuse_lowlevel_notify_inval_inode(session, inodes_.nodeOf(job.inode), -1, 0);
+      fuse_lowlevel_notify_inval_inode(session, inodes_.nodeOf(job.inode), job.pages ? 0 : -1, 0);
   }
   if (!all) return;
   if (hasEpochs_) fuse_lowlevel_notify_increment_epoch(session);

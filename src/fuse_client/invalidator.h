@@ -32,7 +32,9 @@ class Invalidator {
   void expireNames();
   // Attributes of one inode; then runs `done`.
   void invalidateAttributes(InodeId inode, std::function<void()> done);
-  // Pages of one inode, some time soon.
+  // Pages of one inode; then runs `done`. Waits for reads of them that are under way.
+  void invalidatePages(InodeId inode, std::function<void()> done);
+  // Some time soon.
   void invalidatePages(InodeId inode);
   // Names, attributes and pages of all inodes; then runs `done`.
   void invalidateAll(std::function<void()> done);
@@ -40,8 +42,10 @@ class Invalidator {
  private:
   struct Job {
     InodeId inode;  // kNoInode: all
+    bool pages;     // of one: these, not its attributes
     std::function<void()> done;
   };
+  void add(Job job);
   void run();
   static void invalidatePages(fuse_session* session, const std::unordered_set<InodeId>& inodes);
   void invalidate(fuse_session* session, const std::deque<Job>& jobs);

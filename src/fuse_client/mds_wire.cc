@@ -233,7 +233,7 @@ void encodeOperation(const Operation& op, rpc::Operation::Builder builder) {
 
 void encodeLock(const FileLock& lock, rpc::FileLock::Builder builder) {
   builder.setInode(lock.inode.value);
-  builder.setKind(lock.kind == LockKind::kWhole ? rpc::LockKind::WHOLE : rpc::LockKind::RECORD);
+  builder.setKind(static_cast<rpc::LockKind>(lock.kind));
   builder.setOwner(lock.owner);
   builder.setExclusive(lock.mode == LockMode::kExclusive);
   builder.setFirst(lock.range.first);
@@ -246,14 +246,13 @@ void encodeLocks(const std::vector<FileLock>& locks, capnp::List<rpc::FileLock>:
 }
 
 FileLock decodeLock(rpc::FileLock::Reader reader) {
-  FileLock lock{
-      .inode = {reader.getInode()},
-      .kind = reader.getKind() == rpc::LockKind::WHOLE ? LockKind::kWhole : LockKind::kRecord,
-      .owner = reader.getOwner(),
-      .range = {reader.getFirst(), reader.getLast()},
-      .mode = reader.getExclusive() ? LockMode::kExclusive : LockMode::kShared,
-      .process = reader.getProcess()};
-  KJ_REQUIRE(lock.range.valid(), "a lock of no range");
+  FileLock lock{.inode = {reader.getInode()},
+                .kind = static_cast<LockKind>(reader.getKind()),
+                .owner = reader.getOwner(),
+                .range = {reader.getFirst(), reader.getLast()},
+                .mode = reader.getExclusive() ? LockMode::kExclusive : LockMode::kShared,
+                .process = reader.getProcess()};
+  KJ_REQUIRE(lock.kind <= LockKind::kAppend && lock.range.valid(), "a lock of no kind or range");
   return lock;
 }
 

@@ -23,7 +23,9 @@ class OrderedAccess : public std::enable_shared_from_this<OrderedAccess> {
   void shared(Operation operation, const void* owner = nullptr) {
     enter(false, std::move(operation), owner);
   }
-  void exclusive(Operation operation) { enter(true, std::move(operation), nullptr); }
+  void exclusive(Operation operation, const void* owner = nullptr) {
+    enter(true, std::move(operation), owner);
+  }
   // An owner's operation leaves the line, if it is still there: it is not run any more.
   void withdraw(const void* owner);
 

@@ -74,7 +74,7 @@ io_uring_sqe* OssConnection::arm(Event& event) {
 }
 
 void OssConnection::attend() {
-  failRemoved();
+  failRefused();
   bool live = state_ != State::kIdle && state_ != State::kClosing;
   if (live) {
     auto reason = reasonToBreak();
@@ -296,7 +296,7 @@ void OssConnection::failAll() {
     std::lock_guard lock(mutex_);
     dead_.store(true, std::memory_order_release);
     failed = std::move(queue_);
-    failed.append(removed_);
+    failed.append(refused_);
   }
   load_.store(0, std::memory_order_relaxed);
   while (Request* request = failed.popFront()) worker_.finish(request, ESHUTDOWN);
@@ -325,13 +325,13 @@ void OssConnection::failTaken(RequestList taken, int error) {
   while (Request* request = taken.popFront()) worker_.finish(request, error);
 }
 
-void OssConnection::failRemoved() {
-  RequestList removed;
+void OssConnection::failRefused() {
+  RequestList refused;
   {
     std::lock_guard lock(mutex_);
-    removed = std::move(removed_);
+    refused = std::move(refused_);
   }
-  failTaken(std::move(removed), EIO);
+  failTaken(std::move(refused), EIO);
 }
 
 void OssConnection::leaveOutUnwanted() {

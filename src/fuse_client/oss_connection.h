@@ -116,7 +116,7 @@ class OssConnection {
   template <typename Concerned>
   void failQueued(Concerned concerned, int error);
   void failTaken(RequestList taken, int error);
-  void failRemoved();
+  void failRefused();
 
   // Sending (oss_sending.cc)
   void pump();
@@ -160,7 +160,7 @@ class OssConnection {
   int sendError_ = 0;
   RequestList queue_;            // not sent
   RequestList sent_;             // sent or being sent, in order, not answered
-  RequestList removed_;          // taken out of queue_, for they must not be sent
+  RequestList refused_;          // taken out of queue_, for they must not be sent
   Request* sending_ = nullptr;   // the last of sent_, while not all of it has left
   Request* deferred_ = nullptr;  // answered before its send returned: settled after that
   Outcome deferredOutcome_;

@@ -61,7 +61,7 @@ void OssConnection::pump() {
       }
     }
     pumping_ = false;
-    attention |= !removed_.empty();
+    attention |= !refused_.empty();
     attention |= !open_;  // whoever broke it waits for us
   }
   if (attention) worker_.attend(*this);
@@ -71,8 +71,8 @@ void OssConnection::pump() {
 Request* OssConnection::startNext() {
   if (sending_ != nullptr) return sending_;
   // Asked here, where the session is fixed in which it would be sent.
-  while (!queue_.empty() && router_.isRemoved(*queue_.first()))
-    removed_.pushBack(queue_.popFront());
+  while (!queue_.empty() && router_.isRefused(*queue_.first()))
+    refused_.pushBack(queue_.popFront());
   if (queue_.empty() || sent_.size() >= window_) return nullptr;
   sending_ = queue_.popFront();
   sent_.pushBack(sending_);

@@ -96,7 +96,8 @@ void RequestRouter::setRemoved(std::vector<InodeId> inodes) {
   anyRemoved_.store(!removed_.empty(), std::memory_order_release);
 }
 
-bool RequestRouter::isRemoved(const Request& request) const {
+bool RequestRouter::isRefused(const Request& request) const {
+  if (request.operation->isMisplaced()) return true;
   if (!anyRemoved_.load(std::memory_order_acquire)) return false;
   std::lock_guard lock(sessionMutex_);
   return std::any_of(request.slices.begin(), request.slices.end(),

@@ -60,7 +60,7 @@ class RequestRouter {
   void route(Request* request);
   std::optional<Session> session() const;  // none yet, before the first setSession
   // It concerns an inode whose objects are gone.
-  bool isRemoved(const Request& request) const;
+  bool isRefused(const Request& request) const;
   // An OSS says that this session is over; tells the owner, once per session and epoch.
   void staleSession(Session session);
   AddressResolver& resolver() { return resolver_; }

@@ -130,7 +130,7 @@ void LockTable::cancel(LockTicket ticket) {
 bool LockTable::nobodyCanPass(const File& file) const {
   if (file.exclusive.empty()) return false;
   auto& owner = *file.exclusive.begin();
-  return owner.kind == LockKind::kWhole && !waitsOf_.contains(owner);
+  return owner.kind != LockKind::kRecord && !waitsOf_.contains(owner);
 }
 
 // Grants what can be granted, and again when a grant has made more possible: it may replace a

@@ -176,13 +176,14 @@ std::vector<OpenedFile> decodeOpens(capnp::List<rpc::OpenFile>::Reader in) {
 
 Result<FileLock> decode(rpc::FileLock::Reader in) {
   FileLock lock{.inode = {in.getInode()},
-                .kind = in.getKind() == rpc::LockKind::WHOLE ? LockKind::kWhole : LockKind::kRecord,
+                .kind = static_cast<LockKind>(in.getKind()),
                 .owner = in.getOwner(),
                 .range = {in.getFirst(), in.getLast()},
                 .mode = in.getExclusive() ? LockMode::kExclusive : LockMode::kShared,
                 .process = in.getProcess()};
-  bool whole = lock.kind == LockKind::kWhole;
-  if (!lock.range.valid() || (whole && lock.range != LockRange{})) return Errno(EINVAL);
+  bool whole = lock.kind != LockKind::kRecord;
+  if (lock.kind > LockKind::kAppend || !lock.range.valid() || (whole && lock.range != LockRange{}))
+    return Errno(EINVAL);
   return lock;
 }
 
@@ -260,7 +261,7 @@ void encode(const ClusterMap& in, rpc::ClusterMap::Builder out) {
 
 void encode(const FileLock& in, rpc::FileLock::Builder out) {
   out.setInode(in.inode.value);
-  out.setKind(in.kind == LockKind::kWhole ? rpc::LockKind::WHOLE : rpc::LockKind::RECORD);
+  out.setKind(static_cast<rpc::LockKind>(in.kind));
   out.setOwner(in.owner);
   out.setExclusive(in.mode == LockMode::kExclusive);
   out.setFirst(in.range.first);

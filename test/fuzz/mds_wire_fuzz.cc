@@ -111,7 +111,8 @@ void requireSound(const Result<std::vector<FileLock>>& locks, size_t count) {
   if (!locks) return;
   require(locks->size() == count);
   for (auto& lock : *locks)
-    require(lock.range.valid() && (lock.kind == LockKind::kRecord || lock.range == LockRange{}));
+    require(lock.range.valid() && lock.kind <= LockKind::kAppend &&
+            (lock.kind == LockKind::kRecord || lock.range == LockRange{}));
 }
 
 void decodeAs(uint8_t kind, capnp::MessageReader& message) {

@@ -146,7 +146,8 @@ class FakeData final : public DataClient {
     });
   }
   void withdraw() override { ++withdrawals; }
-  void write(std::vector<WritePiece> pieces, ChangeCompletion done, Unwanted unwanted) override {
+  void write(std::vector<WritePiece> pieces, ChangeCompletion done, Unwanted unwanted,
+             Misplaced) override {
     addChange("write", pieces.size(), std::move(done), [this, pieces, unwanted] {
       for (auto& piece : pieces) {
         auto& object = objects[piece.extent.object];

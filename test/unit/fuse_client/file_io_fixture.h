@@ -24,10 +24,12 @@ struct FileFixture {
   Inodes inodes;
   Coherence coherence;
   std::vector<InodeId> modesForgotten;
-  FileIo files{mds, data, inodes, coherence, [this](InodeId inode, std::function<void()> done) {
-                 modesForgotten.push_back(inode);
-                 done();
-               }};
+  AppendTurns turns{mds, coherence};
+  FileIo files{
+      mds, data, inodes, coherence, turns, [this](InodeId inode, std::function<void()> done) {
+        modesForgotten.push_back(inode);
+        done();
+      }};
   InodePtr inode = inodes.obtain(kFile);
   Losses::Mark handle = inode->losses.newMark();
   Layout layout;
