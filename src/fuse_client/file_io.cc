@@ -276,7 +276,6 @@ bool FileIo::wrote(const InodePtr& inode, const SentWrite& sent, const Verifiers
     unreported.add(sent.settings, sent.end, realtime());
     privileged = sent.killPrivileges && (inode->attributes.mode & (S_ISUID | S_ISGID)) != 0;
     unreported.killPrivileges |= privileged;
-    inode->changedAt = inodes_.tick();
     std::shared_ptr<Layout> extended;
     for (size_t i = 0; i < sent.pieces.size(); ++i) {
       auto& object = sent.pieces[i].extent.object;
@@ -403,7 +402,6 @@ void FileIo::punchNow(const InodePtr& inode, FileRange range, Answer<Done> answe
     {
       std::lock_guard lock(inode->mutex);
       inode->unreported.add(inode->attributes.settings, 0, realtime());
-      inode->changedAt = inodes_.tick();
     }
     inodes_.noteUnreported(inode);
     answer(Done{});

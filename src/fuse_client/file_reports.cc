@@ -41,6 +41,8 @@ void FileIo::sendReport(const InodePtr& inode, bool stillWriting, uint64_t usedB
         bool gone =
             !outcome && (outcome.error() == Errno(ENOENT) || outcome.error() == Errno(ESTALE));
         if (!outcome && !gone) return answer(outcome.error());
+        // First: between the two the file must not be as if nothing had been written.
+        if (!gone && outcome->node) inodes_.takeChange(*inode, *outcome->node);
         bool unknown;
         {
           std::lock_guard lock(inode->mutex);
@@ -58,7 +60,6 @@ void FileIo::sendReport(const InodePtr& inode, bool stillWriting, uint64_t usedB
           }
         }
         if (unknown) return answer(Errno(EIO));
-        if (!gone && outcome->node) inodes_.takeChange(*inode, *outcome->node);
         answer(Done{});
       },
       urgency);

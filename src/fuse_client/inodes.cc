@@ -28,6 +28,13 @@ bool anyExists(const Layout& layout) {
                      });
 }
 
+// Unless it is set, which is counted, a file only grows. The answer to a change is without what
+// others have written and not reported; that to a question has it, and may come before or after.
+uint64_t sizeKnowing(const Attributes& attributes, const Attributes& other) {
+  bool same = attributes.settings == other.settings;
+  return same ? std::max(attributes.sizeBytes, other.sizeBytes) : attributes.sizeBytes;
+}
+
 }  // namespace
 
 void Unreported::add(uint64_t sentUnder, uint64_t end, Time now) {
@@ -104,6 +111,7 @@ InodePtr Inodes::obtain(InodeId id) {
 Inodes::Taken Inodes::take(Inode& inode, const Node& node, Instant askedAt) {
   std::lock_guard lock(inode.mutex);
   if (inode.changedAt > askedAt) {
+    inode.attributes.sizeBytes = sizeKnowing(inode.attributes, node.attributes);
     if (inode.known) return {inode.present(), !inode.overtaken()};
     return {inode.withUnreported(node.attributes), false};
   }
@@ -124,7 +132,11 @@ Inodes::Taken Inodes::takeChange(Inode& inode, const Node& node) {
   std::lock_guard lock(inode.mutex);
   inode.changedAt = tick();
   // Answers to two changes may arrive the other way round; the MDS's clock tells.
-  if (!inode.known || node.attributes.ctime >= inode.attributes.ctime) adopt(inode, node);
+  if (!inode.known || node.attributes.ctime >= inode.attributes.ctime) {
+    auto sizeBytes = sizeKnowing(node.attributes, inode.attributes);
+    adopt(inode, node);
+    inode.attributes.sizeBytes = sizeBytes;
+  }
   return {inode.present(), true};
 }
 

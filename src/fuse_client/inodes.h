@@ -69,7 +69,7 @@ struct Inode {
       false;  // attributes and layout are what the MDS has, as far as this client may rely on it
   Attributes attributes;
   std::shared_ptr<const Layout> layout;
-  Instant changedAt = 0;
+  Instant changedAt = 0;  // when the MDS last answered a change of it, or it was forgotten
   InodeId parent;  // where it was seen last; for ".." of directories
   uint8_t absentXattrs = 0;
   Instant xattrsChangedAt = 0;

@@ -141,3 +141,47 @@ TEST_CASE("a name replaced makes the counts of links of all hard-linked inodes u
   CHECK(single->known);
   CHECK(!linked->known);
 }
+
+TEST_CASE("what a question says of the size is not lost to the answer of a report beside it",
+          "[client]") {
+  Inodes inodes;
+  auto inode = inodes.obtain(kFile);
+  auto node = fileNode(10);
+  inodes.take(*inode, node, inodes.now());
+  auto askedAt = inodes.now();
+  auto record = node, glimpsed = node;  // what others have not reported is in the second only
+  glimpsed.attributes.sizeBytes = 30;
+  SECTION("whichever comes first") {
+    inodes.takeChange(*inode, record);
+    CHECK(inodes.take(*inode, glimpsed, askedAt).attributes.sizeBytes == 30);
+  }
+  SECTION("or last") {
+    inodes.take(*inode, glimpsed, askedAt);
+    CHECK(inodes.takeChange(*inode, record).attributes.sizeBytes == 30);
+  }
+  SECTION("unless the size was set") {
+    inodes.take(*inode, glimpsed, askedAt);
+    record.attributes.settings = 1;
+    CHECK(inodes.takeChange(*inode, record).attributes.sizeBytes == 10);
+    CHECK(inodes.take(*inode, glimpsed, askedAt).attributes.sizeBytes == 10);
+  }
+  std::lock_guard lock(inode->mutex);
+  CHECK(inode->present().sizeBytes == (inode->attributes.settings == 1 ? 10 : 30));
+}
+
+TEST_CASE("a write of this client's own does not hide what others have changed", "[client]") {
+  Inodes inodes;
+  auto inode = inodes.obtain(kFile);
+  auto node = fileNode(10);
+  inodes.take(*inode, node, inodes.now());
+  auto askedAt = inodes.now();
+  {
+    std::lock_guard lock(inode->mutex);
+    inode->unreported.add(0, 20, {2, 0});
+  }
+  node.attributes.mode = S_IFREG | 0600;
+  node.attributes.sizeBytes = 15;
+  auto seen = inodes.take(*inode, node, askedAt).attributes;
+  CHECK(seen.mode == (S_IFREG | 0600));
+  CHECK(seen.sizeBytes == 20);
+}
