@@ -11,7 +11,7 @@ $Cxx.namespace("trainfs::rpc");
 
 using Oss = import "oss.capnp";
 
-const protocolVersion :UInt32 = 1;
+const protocolVersion :UInt32 = 2;
 
 interface Mds {
   # The bootstrap interface of every MDS.
@@ -235,6 +235,7 @@ struct Attributes {
   ctime @11 :Time;
   btime @12 :Time;
   settings @13 :UInt64;    # how often size or mtime were set, by truncate or utimes; reports do not count
+  acls @14 :UInt8;         # 1: has an access ACL that says more than `mode`; 2: a directory with a default ACL
 }
 
 struct Node {
@@ -279,13 +280,14 @@ struct Operation {
 struct Create {
   parent @0 :UInt64;
   name @1 :Text;
-  mode @2 :UInt32;           # with the type; umask already applied
+  mode @2 :UInt32;           # with the type; as the caller asked for it, umask not applied
   device @3 :UInt64;
   target @4 :Data;           # symlink
   exclusive @5 :Bool;        # EEXIST if there; otherwise an existing regular file is opened
   writing @6 :Bool;          # regular file: opens it as Session.open with writing, in the same command
   layout @7 :Text;           # a layout in text form that replaces the inherited one; empty: inherit
   opening @8 :Bool;          # regular file: opens it as Session.open without writing, in the same command
+  umask @9 :UInt32;          # of the caller; counts unless the parent has a default ACL, which takes its place
 }
 
 struct Link {

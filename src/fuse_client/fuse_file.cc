@@ -96,7 +96,10 @@ void create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   auto& client = request->client();
   bool writing = isWriting(file->flags);
   bool exclusive = (file->flags & O_EXCL) != 0;
-  CreateOp op{.parent = inodeOf(req, parent), .name = name, .mode = (mode & 07777) | S_IFREG};
+  CreateOp op{.parent = inodeOf(req, parent),
+              .name = name,
+              .mode = (mode & 07777) | S_IFREG,
+              .umask = fuse_req_ctx(req)->umask};
   bool tell = !client.coherence().mayCache();
   op.opening = writing ? Opening::kWriting : tell ? Opening::kReading : Opening::kNot;
   auto groups = op.mode & S_ISGID ? Request::Groups::kYes : Request::Groups::kNo;

@@ -118,6 +118,7 @@ void readlink(fuse_req_t req, fuse_ino_t id) {
 
 void makeNode(fuse_req_t req, CreateOp op) {
   auto request = Request::begin(req);
+  op.umask = fuse_req_ctx(req)->umask;
   auto parent = op.parent;
   auto groups = op.mode & S_ISGID ? Request::Groups::kYes : Request::Groups::kNo;
   request->execute(request->identity(groups), std::move(op),

@@ -28,6 +28,8 @@ constexpr Feature kWanted[] = {
     {FUSE_CAP_HANDLE_KILLPRIV_V2, "handle_killpriv_v2"},
     {FUSE_CAP_EXPORT_SUPPORT, "export_support"},
     {FUSE_CAP_CACHE_SYMLINKS, "cache_symlinks"},
+    {FUSE_CAP_POSIX_ACL, "posix_acl"},
+    {FUSE_CAP_DONT_MASK, "dont_mask"},  // the MDS knows whether the umask counts
 };
 constexpr Feature kForLocks[] = {{FUSE_CAP_POSIX_LOCKS, "posix_locks"},
                                  {FUSE_CAP_FLOCK_LOCKS, "flock_locks"}};

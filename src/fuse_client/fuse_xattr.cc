@@ -13,9 +13,15 @@ namespace trainfs::client {
 
 namespace {
 
-// ACLs, and whatever else the kernel keeps there: not supported, and asked for at every `ls -l`.
-bool isSystem(const char* name) {
-  return std::strncmp(name, "system.", 7) == 0;
+uint8_t aclBit(std::string_view name) {  // of AclBits; 0: no ACL
+  if (name == "system.posix_acl_access") return kHasAccessAcl;
+  if (name == "system.posix_acl_default") return kHasDefaultAcl;
+  return 0;
+}
+
+// Whatever else kernels keep among the names where ACLs are.
+bool isUnsupported(const char* name) {
+  return std::strncmp(name, "system.", 7) == 0 && aclBit(name) == 0;
 }
 
 // Of the names that the kernel itself asks for, 0 for others.
@@ -25,16 +31,36 @@ uint8_t absentBit(const char* name) {
   return 0;
 }
 
+// The kernel asks for the ACL of each file that somebody else than its owner uses, and for both at
+// each `ls -l`; and keeps it until it asks for attributes again, which fgetxattr(2) does not. So
+// while others may change it, it is told to keep nothing.
+void getAcl(const RequestPtr& request, const InodePtr& inode, const char* name, size_t size) {
+  auto& client = request->client();
+  if (client.coherence().mayCache()) {
+    std::unique_lock lock(inode->mutex);
+    bool absent = inode->known && (inode->attributes.acls & aclBit(name)) == 0;
+    lock.unlock();
+    if (absent) return request->error(ENODATA);
+  }
+  client.mds().getxattr(inode->id, name, [request, inode, size](Result<std::string> value) {
+    auto& client = request->client();
+    if (!client.coherence().mayCache()) client.invalidator().forgetAcls(inode->id);
+    if (!value) return request->error(value.error().code());
+    request->xattr(*value, size);
+  });
+}
+
 void getxattr(fuse_req_t req, fuse_ino_t id, const char* name, size_t size) {
   if (id == FUSE_ROOT_ID && std::string_view(name).starts_with(kMountAttributes))
     return mountAttribute(Request::begin(req), name, size);
-  if (isSystem(name)) {
+  if (isUnsupported(name)) {
     fuse_reply_err(req, EOPNOTSUPP);
     return;
   }
   auto request = Request::begin(req);
   auto& client = request->client();
   auto inode = client.inodes().obtain(inodeOf(req, id));
+  if (aclBit(name) != 0) return getAcl(request, inode, name, size);
   uint8_t bit = absentBit(name);
   Instant askedAt = client.inodes().now();
   if (bit != 0 && client.coherence().mayCache()) {
@@ -65,9 +91,10 @@ void listxattr(fuse_req_t req, fuse_ino_t id, size_t size) {
                                     });
 }
 
-// Runs a change of an xattr, and forgets what it may have changed besides: ctime, and for
-// trainfs.layout the layout. Keeps `pass` until it is done.
-void change(const RequestPtr& request, InodeId id, Operation op, FileIo::Pass pass = nullptr) {
+// Runs a change of an xattr, and forgets what it may have changed besides: ctime, for
+// trainfs.layout the layout, for an ACL the mode. Keeps `pass` until it is done.
+void change(const RequestPtr& request, InodeId id, Identity identity, Operation op,
+            FileIo::Pass pass = nullptr) {
   auto& client = request->client();
   auto inode = client.inodes().obtain(id);
   auto touched = [&inodes = client.inodes(), inode] {
@@ -76,7 +103,7 @@ void change(const RequestPtr& request, InodeId id, Operation op, FileIo::Pass pa
     inode->xattrsChangedAt = inodes.tick();
   };
   touched();
-  request->execute(request->identity(), std::move(op),
+  request->execute(std::move(identity), std::move(op),
                    [request, inode, touched, pass](Result<Outcome> outcome) {
                      touched();
                      if (outcome && outcome->node)
@@ -93,14 +120,14 @@ void changeLayout(const RequestPtr& request, InodeId id, SetXattrOp op) {
   client.files().exclusivelyReported(
       inode, [request, id, op = std::move(op)](Status reported, FileIo::Pass pass) {
         if (!reported) return request->error(reported.error().code());
-        change(request, id, op, std::move(pass));
+        change(request, id, request->identity(), op, std::move(pass));
       });
 }
 
 void setxattr(fuse_req_t req, fuse_ino_t id, const char* name, const char* value, size_t size,
               int flags) {
   auto request = Request::begin(req);
-  if (isSystem(name)) return request->error(EOPNOTSUPP);
+  if (isUnsupported(name)) return request->error(EOPNOTSUPP);
   auto inode = inodeOf(req, id);
   SetXattrOp op{.inode = inode,
                 .name = name,
@@ -108,13 +135,16 @@ void setxattr(fuse_req_t req, fuse_ino_t id, const char* name, const char* value
                 .create = (flags & XATTR_CREATE) != 0,
                 .replace = (flags & XATTR_REPLACE) != 0};
   if (op.name == striping::kLayoutXattr) return changeLayout(request, inode, std::move(op));
-  change(request, inode, std::move(op));
+  // Who is not in the file's group loses its set-group-ID bit with the ACL.
+  auto groups = aclBit(name) != 0 ? Request::Groups::kYes : Request::Groups::kNo;
+  change(request, inode, request->identity(groups), std::move(op));
 }
 
 void removexattr(fuse_req_t req, fuse_ino_t id, const char* name) {
   auto request = Request::begin(req);
-  if (isSystem(name)) return request->error(EOPNOTSUPP);
-  change(request, inodeOf(req, id), RemoveXattrOp{.inode = inodeOf(req, id), .name = name});
+  if (isUnsupported(name)) return request->error(EOPNOTSUPP);
+  auto inode = inodeOf(req, id);
+  change(request, inode, request->identity(), RemoveXattrOp{.inode = inode, .name = name});
 }
 
 }  // namespace

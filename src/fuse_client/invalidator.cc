@@ -33,6 +33,12 @@ void Invalidator::expireNames() {
   if (session_ != nullptr && hasEpochs_) fuse_lowlevel_notify_increment_epoch(session_);
 }
 
+// A notification of attributes alone never waits.
+void Invalidator::forgetAcls(InodeId inode) {
+  std::lock_guard lock(mutex_);
+  if (session_ != nullptr) fuse_lowlevel_notify_inval_inode(session_, inodes_.nodeOf(inode), -1, 0);
+}
+
 void Invalidator::invalidateAll(std::function<void()> done) {
   add({.inode = kNoInode, .pages = true, .done = std::move(done)});
 }

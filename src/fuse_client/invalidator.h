@@ -30,6 +30,9 @@ class Invalidator {
 
   // Every name is looked up again when it is used next. At once, from any thread but a request's.
   void expireNames();
+  // What the kernel keeps of the inode's ACLs, and what it is being told of them right now: an
+  // answer that leaves afterwards serves who asked, and nobody else. At once, from any thread.
+  void forgetAcls(InodeId inode);
   // Attributes of one inode; then runs `done`.
   void invalidateAttributes(InodeId inode, std::function<void()> done);
   // Pages of one inode; then runs `done`. Waits for reads of them that are under way.

@@ -68,7 +68,7 @@ enum class Opening : uint8_t { kNot, kReading, kWriting };
 struct CreateOp {
   InodeId parent;
   std::string name;
-  uint32_t mode = 0;
+  uint32_t mode = 0, umask = 0;  // as asked for; whether the umask counts is the MDS's to say
   uint64_t device = 0;
   std::string target;  // symlink
   Opening opening = Opening::kNot;

@@ -33,7 +33,8 @@ Attributes decodeAttributes(rpc::Attributes::Reader reader) {
           .mtime = decodeTime(reader.getMtime()),
           .ctime = decodeTime(reader.getCtime()),
           .btime = decodeTime(reader.getBtime()),
-          .settings = reader.getSettings()};
+          .settings = reader.getSettings(),
+          .acls = reader.getAcls()};
 }
 
 std::string toString(capnp::Text::Reader text) {
@@ -68,6 +69,7 @@ struct OperationEncoder {
     builder.setParent(op.parent.value);
     builder.setName(toText(op.name));
     builder.setMode(op.mode);
+    builder.setUmask(op.umask);
     builder.setDevice(op.device);
     builder.setTarget(toData(op.target));
     builder.setExclusive(true);  // see createFile in fuse_file.cc

@@ -23,7 +23,8 @@ struct Identity {
 struct CreateOp {  // regular file, directory, symlink, FIFO, socket, device: by the type in `mode`
   InodeId parent;
   std::string name;
-  uint32_t mode = 0;
+  uint32_t mode = 0;   // as asked for
+  uint32_t umask = 0;  // takes from `mode`, unless the parent has a default ACL, which does instead
   uint64_t device = 0;
   std::string target;     // symlink
   bool exclusive = true;  // EEXIST if there; else a regular file there is answered with existed

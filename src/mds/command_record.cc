@@ -10,7 +10,7 @@
 namespace trainfs::mds {
 namespace {
 
-constexpr uint8_t kCommandVersion = 4, kCommandVersionOldest = 4;
+constexpr uint8_t kCommandVersion = 5, kCommandVersionOldest = 5;
 
 // What each operation is made of, in the order of the bytes; for encoding and decoding alike.
 template <typename Codec>
@@ -27,7 +27,7 @@ struct Fields {
   template <typename Op>
   void fields(Op& op) {
     if constexpr (kIs<CreateOp, Op>)
-      codec(op.parent, op.name, op.mode, op.device, op.target, op.exclusive, op.writing,
+      codec(op.parent, op.name, op.mode, op.umask, op.device, op.target, op.exclusive, op.writing,
             op.newInode, op.layout);
     else if constexpr (kIs<LinkOp, Op>)
       codec(op.inode, op.parent, op.name);

@@ -3,13 +3,13 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
-#include <algorithm>
-
 #include "mds/changelog.h"
 #include "mds/directory.h"
+#include "mds/inode_acls.h"
 #include "mds/inodes.h"
 #include "mds/names.h"
 #include "mds/op_run.h"
+#include "mds/privileges.h"
 #include "striping/layout.h"
 #include "striping/layout_record.h"
 
@@ -59,11 +59,6 @@ Result<Outcome> openExisting(const CreateOp& op, const Command& command, Txn& tx
   return Outcome{.inode = inode, .existed = true};
 }
 
-bool inGroup(const Identity& identity, uint32_t gid) {
-  auto& groups = identity.groups;
-  return identity.gid == gid || std::find(groups.begin(), groups.end(), gid) != groups.end();
-}
-
 // Linux inode_init_owner(): in a set-group-ID directory the group is the directory's and a
 // directory inherits the bit; a file loses it for a caller who is neither in that group nor
 // privileged.
@@ -75,7 +70,7 @@ void setOwner(Attributes& attributes, const Attributes& parent, const Identity& 
   bool executable = (attributes.mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP);
   if (S_ISDIR(attributes.mode))
     attributes.mode |= S_ISGID;
-  else if (executable && identity.uid != 0 && !inGroup(identity, parent.gid))
+  else if (executable && !maySetGroupId(identity, parent.gid))
     attributes.mode &= ~uint32_t{S_ISGID};
 }
 
@@ -140,6 +135,7 @@ Result<Outcome> run(const CreateOp& op, const Command& command, Txn& txn) {
   if (op.newInode == kNoInode || findInode(txn, op.newInode)) return Errno(EIO);
 
   auto record = newInode(op, command, *parent);
+  inheritAcls(txn, *parent, op.umask, record);
   if (record.isDirectory()) parent->attributes.links++;
   touchDirectory(*parent, command.now);
   txn.put(*key, encodeEntry(entryFor(record)));

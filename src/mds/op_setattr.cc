@@ -9,6 +9,7 @@
 
 #include "mds/changelog.h"
 #include "mds/command_record.h"
+#include "mds/inode_acls.h"
 #include "mds/inodes.h"
 #include "mds/keys.h"
 #include "mds/namespace.h"
@@ -75,7 +76,7 @@ Result<Outcome> run(const SetAttrOp& op, const Command& command, Txn& txn) {
   // A change of owner always takes privileges; a mode in the same request is the caller's last
   // word.
   if (op.mask & (kSetUid | kSetGid | kKillPrivileges)) killPrivileges(txn, attributes, command.now);
-  if (op.mask & kSetMode) attributes.mode = (attributes.mode & S_IFMT) | (op.mode & 07777);
+  if (op.mask & kSetMode) changeMode(txn, *record, op.mode);
   if (op.mask & kSetUid) attributes.uid = op.uid;
   if (op.mask & kSetGid) attributes.gid = op.gid;
   bool grows = (op.mask & kGrowSize) && op.sizeBytes > attributes.sizeBytes;

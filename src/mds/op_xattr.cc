@@ -1,8 +1,9 @@
 // Extended attributes: setxattr(2), removexattr(2). Which prefixes who may use is the client's
-// kernel's rule.
+// kernel's rule. ACLs among them: inode_acls.h.
 #include <linux/limits.h>
 
 #include "mds/changelog.h"
+#include "mds/inode_acls.h"
 #include "mds/inodes.h"
 #include "mds/namespace.h"
 #include "mds/op_run.h"
@@ -40,6 +41,14 @@ Status checkXattrName(std::string_view name) {
   return Done{};
 }
 
+Outcome changed(InodeRecord& record, const std::string& name, const Command& command, Txn& txn) {
+  InodeId inode = record.attributes.inode;
+  record.attributes.ctime = command.now;
+  putInode(txn, record);
+  logChange(txn, command, {.type = ChangeType::kXattr, .target = inode, .xattr = name});
+  return Outcome{.inode = inode};
+}
+
 }  // namespace
 
 Result<Outcome> run(const SetXattrOp& op, const Command& command, Txn& txn) {
@@ -47,6 +56,7 @@ Result<Outcome> run(const SetXattrOp& op, const Command& command, Txn& txn) {
   if (op.value.size() > kXattrValueBytesMax) return Errno(E2BIG);
   auto record = loadInode(txn, op.inode);
   if (!record) return record.error();
+  auto acl = aclNamed(op.name);
   auto key = xattrKey(op.inode, op.name);
   bool exists = txn.get(key).has_value();
   if (op.create && exists) return Errno(EEXIST);
@@ -55,25 +65,26 @@ Result<Outcome> run(const SetXattrOp& op, const Command& command, Txn& txn) {
   if (total.listBytes + op.name.size() + 1 > XATTR_LIST_MAX) return Errno(ENOSPC);
   if (total.bytes + op.name.size() + op.value.size() > kXattrsBytesMax) return Errno(ENOSPC);
 
-  txn.put(key, op.value);
-  record->attributes.ctime = command.now;
-  putInode(txn, *record);
-  logChange(txn, command, {.type = ChangeType::kXattr, .target = op.inode, .xattr = op.name});
-  return Outcome{.inode = op.inode};
+  if (!acl)
+    txn.put(key, op.value);
+  else if (auto good = setAcl(txn, *record, *acl, op.value, command.identity); !good)
+    return good.error();
+  return changed(*record, op.name, command, txn);
 }
 
 Result<Outcome> run(const RemoveXattrOp& op, const Command& command, Txn& txn) {
   if (auto good = checkXattrName(op.name); !good) return good.error();
   auto record = loadInode(txn, op.inode);
   if (!record) return record.error();
+  if (auto acl = aclNamed(op.name)) {
+    auto removed = removeAcl(txn, *record, *acl);
+    if (!removed) return removed.error();
+    return *removed ? changed(*record, op.name, command, txn) : Outcome{.inode = op.inode};
+  }
   auto key = xattrKey(op.inode, op.name);
   if (!txn.get(key)) return Errno(ENODATA);
-
   txn.erase(key);
-  record->attributes.ctime = command.now;
-  putInode(txn, *record);
-  logChange(txn, command, {.type = ChangeType::kXattr, .target = op.inode, .xattr = op.name});
-  return Outcome{.inode = op.inode};
+  return changed(*record, op.name, command, txn);
 }
 
 }  // namespace trainfs::mds

@@ -2,6 +2,8 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "mds/keys.h"
 
 namespace trainfs::mds {
@@ -15,6 +17,12 @@ void killPrivileges(Txn& txn, Attributes& attributes, Time now) {
   if (capable) txn.erase(capability);
   if (capable || mode != attributes.mode) attributes.ctime = now;
   attributes.mode = mode;
+}
+
+bool maySetGroupId(const Identity& identity, uint32_t gid) {
+  auto& groups = identity.groups;
+  return identity.uid == 0 || identity.gid == gid ||
+         std::find(groups.begin(), groups.end(), gid) != groups.end();
 }
 
 }  // namespace trainfs::mds

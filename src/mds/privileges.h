@@ -1,6 +1,8 @@
-// What a write or a change of owner by somebody unprivileged takes from a file.
+// What somebody unprivileged takes from a file by a write, a change of owner, of an ACL, or by
+// making it.
 #pragma once
 
+#include "mds/command.h"
 #include "mds/store.h"
 #include "trainfs/types.h"
 
@@ -10,5 +12,9 @@ namespace trainfs::mds {
 // the group may execute (otherwise the bit means something else), file capabilities go. Directories
 // keep theirs.
 void killPrivileges(Txn& txn, Attributes& attributes, Time now);
+
+// Linux in_group_or_capable(): whether the set-group-ID bit stays on what this caller makes or
+// gives an ACL to, of that group. CAP_FSETID is taken to be root's: a client sends no capabilities.
+bool maySetGroupId(const Identity& identity, uint32_t gid);
 
 }  // namespace trainfs::mds

@@ -10,7 +10,7 @@
 namespace trainfs::mds {
 namespace {
 
-constexpr uint8_t kInodeVersion = 3, kInodeVersionOldest = 3;
+constexpr uint8_t kInodeVersion = 4, kInodeVersionOldest = 4;
 constexpr uint8_t kSlotVersion = 1;
 constexpr uint8_t kSessionVersion = 1;
 constexpr uint8_t kOstVersion = 2, kOstVersionOldest = 2;
@@ -49,7 +49,7 @@ std::string encodeInode(const InodeRecord& record) {
   writer.put(kInodeVersion).put(a.mode).put(a.uid).put(a.gid).put(a.links);
   writer.put(a.sizeBytes).put(a.usedBytes).put(a.device).put(a.flags);
   for (Time time : {a.atime, a.mtime, a.ctime, a.btime}) putTime(writer, time);
-  writer.put(a.settings);
+  writer.put(a.settings).put(a.acls);
   writer.put(record.parent.value).put(record.place).put(record.hashSeed);
   writer.putString(record.target).putString(record.layout);
   return writer.take();
@@ -71,6 +71,7 @@ InodeRecord decodeInode(InodeId inode, std::string_view bytes) {
   a.flags = reader.get<uint32_t>();
   for (Time* time : {&a.atime, &a.mtime, &a.ctime, &a.btime}) *time = getTime(reader);
   a.settings = reader.get<uint64_t>();
+  a.acls = reader.get<uint8_t>();
   record.parent = {reader.get<uint64_t>()};
   record.place = reader.get<uint64_t>();
   record.hashSeed = reader.get<uint64_t>();

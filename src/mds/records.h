@@ -15,10 +15,11 @@ namespace trainfs::mds {
 
 // Of the whole store, under kFormatVersionKey. Entries, holds, marks and counters carry no version
 // of their own; records that will grow fields do.
-inline constexpr uint32_t kFormatVersion = 5;
+inline constexpr uint32_t kFormatVersion = 6;
 // Version 1 did not know the way from an inode to its names, version 2 did not count settings,
-// beside version 3 is a log of older commands, and version 4 did not know OSTs' starts.
-inline constexpr uint32_t kFormatVersionOldest = 5;
+// beside version 3 is a log of older commands, version 4 did not know OSTs' starts, and version 5
+// knew no ACLs.
+inline constexpr uint32_t kFormatVersionOldest = 6;
 
 inline constexpr uint32_t kNanosecondsPerSecond = 1'000'000'000;
 inline constexpr size_t kClientNameBytesMax = 1024;

@@ -39,6 +39,7 @@ void encode(const Attributes& in, rpc::Attributes::Builder out) {
   encode(in.ctime, out.initCtime());
   encode(in.btime, out.initBtime());
   out.setSettings(in.settings);
+  out.setAcls(in.acls);
 }
 
 Status keepOpen(capnp::List<uint64_t>::Reader in, ChangeRequest& out) {
@@ -54,6 +55,7 @@ Status decodeCreate(rpc::Create::Reader in, ChangeRequest& out) {
   out.op = CreateOp{.parent = {in.getParent()},
                     .name = copy(in.getName()),
                     .mode = in.getMode(),
+                    .umask = in.getUmask(),
                     .device = in.getDevice(),
                     .target = copy(in.getTarget()),
                     .exclusive = in.getExclusive(),

@@ -54,7 +54,8 @@ std::vector<std::string> fuzz::seeds() {
   page.entries.push_back({.name = "name", .cookie = 1 << 20, .inode = {5}, .node = someNode()});
   NamesPage names{.names = {{{1}, "name", "/name"}}, .end = false, .next = {1, 7}};
   return {
-      operation(client::CreateOp{.parent = {1}, .name = "file", .mode = 0100644, .target = "t"}),
+      operation(client::CreateOp{
+          .parent = {1}, .name = "file", .mode = 0100666, .umask = 022, .target = "t"}),
       operation(LinkOp{{5}, {1}, "link"}),
       operation(client::UnlinkOp{{1}, "file", {{5}, {6}}}),
       operation(client::RmdirOp{{1}, "directory", {}}),

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "mds/acl.h"
 #include "mds/command_record.h"
 #include "mds/inodes.h"
 #include "mds/keys.h"
@@ -23,7 +24,10 @@ class StoreCheck {
       visit(key, value);
       return true;
     });
-    for (auto& [inode, record] : inodes_) checkLinks(record);
+    for (auto& [inode, record] : inodes_) {
+      checkLinks(record);
+      checkAcls(record.attributes);
+    }
     return std::move(problems_);
   }
 
@@ -41,7 +45,7 @@ class StoreCheck {
       case 'L':
         return visitLink(key);
       case 'X':
-        return requireInode("xattr of a missing inode", idAt(key, 1));
+        return visitXattr(key, value);
       case 'O':
       case 'W':
         return visitRelation(key);
@@ -106,6 +110,23 @@ class StoreCheck {
     if (!found) problem("name that is none", inode.value);
   }
 
+  void visitXattr(std::string_view key, std::string_view value) {
+    InodeId inode{idAt(key, 1)};
+    requireInode("xattr of a missing inode", inode.value);
+    auto name = xattrName(key);
+    if (name != kAccessAclXattr && name != kDefaultAclXattr) return;
+    auto acl = decodeAcl(value);
+    if (!acl || encodeAcl(*acl) != value) return problem("damaged ACL", inode.value);
+    bool access = name == kAccessAclXattr;
+    acls_[inode] |= access ? kHasAccessAcl : kHasDefaultAcl;
+    auto record = findInode(view_, inode);
+    if (!record) return;
+    if (access && isMinimal(*acl)) problem("ACL that says what the mode says", inode.value);
+    if (access && permissionsOf(*acl) != (record->attributes.mode & 0777))
+      problem("mode and ACL differ", inode.value);
+    if (!access && !record->isDirectory()) problem("default ACL of no directory", inode.value);
+  }
+
   void visitRelation(std::string_view key) {
     bool bySession = key[1] == 's';
     uint64_t first = idAt(key, 2), second = relatedId(key);
@@ -161,6 +182,11 @@ class StoreCheck {
       problem("leaked inode", inode.value);
   }
 
+  void checkAcls(const Attributes& attributes) {
+    if (attributes.acls != acls_[attributes.inode])
+      problem("other ACLs than the inode says", attributes.inode.value);
+  }
+
   void requireInode(const char* what, uint64_t inode) {
     if (!view_.get(inodeKey({inode}))) problem(what, inode);
   }
@@ -177,6 +203,7 @@ class StoreCheck {
   std::vector<std::string> problems_;
   std::map<InodeId, InodeRecord> inodes_;
   std::map<InodeId, uint32_t> entries_, subdirectories_;
+  std::map<InodeId, uint8_t> acls_;
   std::set<std::pair<InodeId, std::string>> names_;
 };
 
