@@ -288,6 +288,8 @@ struct Create {
   layout @7 :Text;           # a layout in text form that replaces the inherited one; empty: inherit
   opening @8 :Bool;          # regular file: opens it as Session.open without writing, in the same command
   umask @9 :UInt32;          # of the caller; counts unless the parent has a default ACL, which takes its place
+  unnamed @10 :Bool;         # regular file, with writing: makes no name; goes when it is released, unless `link` comes first
+  linkable @11 :Bool;        # unnamed: `link` is allowed, to this session
 }
 
 struct Link {

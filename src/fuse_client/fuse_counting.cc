@@ -48,6 +48,7 @@ void countRequests(fuse_lowlevel_ops& ops) {
   wrap<kRmdir>(ops.rmdir);
   wrap<kRename>(ops.rename);
   wrap<kCreate>(ops.create);
+  wrap<kCreate>(ops.tmpfile);
   wrap<kOpen>(ops.open);
   wrap<kRelease>(ops.release);
   wrap<kFlush>(ops.flush);

@@ -87,6 +87,33 @@ void open(fuse_req_t req, fuse_ino_t id, fuse_file_info* file) {
     start();
 }
 
+// The file is made: hands it, open, to the kernel.
+void giveCreated(const RequestPtr& request, const CreateOp& op, const fuse_file_info& info,
+                 const Node& node) {
+  auto& client = request->client();
+  auto inode = client.inodes().obtain(node.attributes.inode);
+  bool writing = op.opening == Opening::kWriting;
+  client.inodes().addHandle(inode, writing);
+  auto taken = client.inodes().takeChange(*inode, node);
+  {
+    std::lock_guard lock(inode->mutex);
+    inode->parent = op.parent;
+    inode->pastUnknown = false;
+    inode->absentXattrs = kNoCapability;
+    inode->toldOpen = op.opening != Opening::kNot;
+    inode->toldWriting = writing;
+    inode->orphan = op.unnamed;
+  }
+  if (op.opening != Opening::kNot || client.coherence().mayCache())
+    return giveHandle(request, inode, info, writing, &taken);
+  // Recalled meanwhile, and the answer to that may have been without this file.
+  client.files().open(inode, false, [=](Status told) {
+    request->client().files().close(inode, false);  // the handle of the open, or the other one
+    if (!told) return request->error(told.error().code());
+    giveHandle(request, inode, info, writing, &taken);
+  });
+}
+
 // Always exclusively: if the file has come into being meanwhile, the kernel is told that it knows
 // something stale, looks the name up again and opens what is there, with its own checks of
 // permission.
@@ -104,32 +131,30 @@ void create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   op.opening = writing ? Opening::kWriting : tell ? Opening::kReading : Opening::kNot;
   auto groups = op.mode & S_ISGID ? Request::Groups::kYes : Request::Groups::kNo;
   request->execute(request->identity(groups), op, [=, info = *file](Result<Outcome> outcome) {
-    auto& client = request->client();
-    client.inodes().forgetState(op.parent);
+    request->client().inodes().forgetState(op.parent);
     if (!outcome) {
       bool raced = outcome.error() == Errno(EEXIST) && !exclusive;
       return request->error(raced ? ESTALE : outcome.error().code());
     }
     if (!outcome->node) return request->error(EIO);
-    auto inode = client.inodes().obtain(outcome->node->attributes.inode);
-    client.inodes().addHandle(inode, writing);
-    auto taken = client.inodes().takeChange(*inode, *outcome->node);
-    {
-      std::lock_guard lock(inode->mutex);
-      inode->parent = op.parent;
-      inode->pastUnknown = false;
-      inode->absentXattrs = kNoCapability;
-      inode->toldOpen = op.opening != Opening::kNot;
-      inode->toldWriting = writing;
-    }
-    if (op.opening != Opening::kNot || client.coherence().mayCache())
-      return giveHandle(request, inode, info, writing, &taken);
-    // Recalled meanwhile, and the answer to that may have been without this file.
-    client.files().open(inode, false, [=](Status told) {
-      request->client().files().close(inode, false);  // the handle of the open, or the other one
-      if (!told) return request->error(told.error().code());
-      giveHandle(request, inode, info, writing, &taken);
-    });
+    giveCreated(request, op, info, *outcome->node);
+  });
+}
+
+// O_TMPFILE: without a name, and for writing, says the kernel.
+void tmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode, fuse_file_info* file) {
+  auto request = Request::begin(req);
+  CreateOp op{.parent = inodeOf(req, parent),
+              .mode = (mode & 07777) | S_IFREG,
+              .umask = fuse_req_ctx(req)->umask,
+              .opening = Opening::kWriting,
+              .unnamed = true,
+              .linkable = (file->flags & O_EXCL) == 0};
+  auto groups = op.mode & S_ISGID ? Request::Groups::kYes : Request::Groups::kNo;
+  request->execute(request->identity(groups), op, [=, info = *file](Result<Outcome> outcome) {
+    if (!outcome) return request->error(outcome.error().code());
+    if (!outcome->node) return request->error(EIO);
+    giveCreated(request, op, info, *outcome->node);
   });
 }
 
@@ -303,6 +328,7 @@ void fallocate(fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t length,
 void addFileOps(fuse_lowlevel_ops& ops) {
   ops.open = open;
   ops.create = create;
+  ops.tmpfile = tmpfile;
   ops.release = release;
   ops.flush = flush;
   ops.fsync = fsync;

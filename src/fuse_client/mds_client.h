@@ -72,6 +72,7 @@ struct CreateOp {
   uint64_t device = 0;
   std::string target;  // symlink
   Opening opening = Opening::kNot;
+  bool unnamed = false, linkable = false;  // O_TMPFILE; without O_EXCL
 };
 struct UnlinkOp {
   InodeId parent;

@@ -75,6 +75,8 @@ struct OperationEncoder {
     builder.setExclusive(true);  // see createFile in fuse_file.cc
     builder.setWriting(op.opening == Opening::kWriting);
     builder.setOpening(op.opening == Opening::kReading);
+    builder.setUnnamed(op.unnamed);
+    builder.setLinkable(op.linkable);
   }
   void operator()(const LinkOp& op) {
     auto builder = to.initLink();

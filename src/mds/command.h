@@ -29,6 +29,8 @@ struct CreateOp {  // regular file, directory, symlink, FIFO, socket, device: by
   std::string target;     // symlink
   bool exclusive = true;  // EEXIST if there; else a regular file there is answered with existed
   bool writing = false;   // regular file: also mark it as being written by the session
+  bool unnamed = false;   // regular file without a name, held by the session (O_TMPFILE)
+  bool linkable = false;  // unnamed: it may be given a name (no O_EXCL)
   InodeId newInode;       // chosen by the leader, above every number used before
   Layout layout;  // regular file: chosen by the leader, first component instantiated if there are
                   // OSTs; directory: its own default layout, empty for what it inherits
@@ -150,14 +152,15 @@ struct Command {
 };
 
 // What apply() gives back and a slot keeps: small, and enough to rebuild the reply from the store.
+inline constexpr uint64_t kMadeUnnamed = 1;    // the inode has no name
 inline constexpr uint64_t kSizeToBeAsked = 1;  // the file has got the mark of kMdsItself
 struct Outcome {
   int error = 0;  // errno
   InodeId inode;  // the inode concerned (created, found, changed); kNoInode: none or gone
   bool existed = false;
-  // OpenSession: the new session's id; EndSession: 1, it still holds something; RegisterOst: the
-  // chain's version; Report, EndTruncation: kSizeToBeAsked; RegisterChangelog: the user;
-  // TrimChangelog: 1, there is more
+  // Create: kMadeUnnamed; OpenSession: the new session's id; EndSession: 1, it still holds
+  // something; RegisterOst: the chain's version; Report, EndTruncation: kSizeToBeAsked;
+  // RegisterChangelog: the user; TrimChangelog: 1, there is more
   uint64_t value = 0;
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };

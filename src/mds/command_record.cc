@@ -28,7 +28,7 @@ struct Fields {
   void fields(Op& op) {
     if constexpr (kIs<CreateOp, Op>)
       codec(op.parent, op.name, op.mode, op.umask, op.device, op.target, op.exclusive, op.writing,
-            op.newInode, op.layout);
+            op.unnamed, op.linkable, op.newInode, op.layout);
     else if constexpr (kIs<LinkOp, Op>)
       codec(op.inode, op.parent, op.name);
     else if constexpr (kIs<UnlinkOp, Op> || kIs<RmdirOp, Op>)

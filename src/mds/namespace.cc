@@ -149,6 +149,18 @@ std::vector<InodeId> orphansOf(const View& view, SessionId session) {
   return inodesOf(view, Relation::kOrphan, session);
 }
 
+std::vector<InodeId> madeUnnamed(const View& view, SessionId session) {
+  std::vector<InodeId> made;
+  auto prefix = slotsPrefix(session);
+  view.scan(prefix, prefix, [&](std::string_view, std::string_view value) {
+    auto outcome = decodeSlot(value).outcome;
+    auto record = outcome.value == kMadeUnnamed ? findInode(view, outcome.inode) : std::nullopt;
+    if (record && record->attributes.links == 0) made.push_back(outcome.inode);
+    return true;
+  });
+  return made;
+}
+
 std::vector<Garbage> garbage(const View& view, size_t most, const Garbage* after) {
   std::vector<Garbage> all;
   auto from = garbagePrefix();

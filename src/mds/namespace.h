@@ -73,6 +73,9 @@ std::vector<InodeId> writtenBy(const View& view, SessionId session);
 std::vector<SessionId> writersOf(const View& view, InodeId inode);
 // Orphans that the session holds.
 std::vector<InodeId> orphansOf(const View& view, SessionId session);
+// Inodes without a name that the session made with the last request of a slot: the answer may not
+// have come to the client yet.
+std::vector<InodeId> madeUnnamed(const View& view, SessionId session);
 
 // Objects to be destroyed: (inode, layout it had). At most `most`, in key order, those after
 // `after`.

@@ -1,5 +1,6 @@
 // Makes an inode of any type and its first entry; or opens the regular file that is there already.
-// mkdir(2), mknod(2), symlink(2), open(2) with O_CREAT; POSIX.1-2017 open(), mkdir(), symlink().
+// mkdir(2), mknod(2), symlink(2), open(2) with O_CREAT; POSIX.1-2017 open(), mkdir(), symlink(). Or
+// an inode without an entry: open(2) with O_TMPFILE.
 #include <sys/stat.h>
 #include <xxhash.h>
 
@@ -119,9 +120,41 @@ void raiseNextInode(Txn& txn, InodeId used) {
   if (nextInode(txn) <= used) txn.put(kNextInodeKey, encodeNumber(used.value + 1));
 }
 
+// A number in use would be a bug of the leader: refuse rather than merge two files.
+Status checkNumber(const View& view, InodeId chosen) {
+  if (chosen == kNoInode || findInode(view, chosen)) return Errno(EIO);
+  return Done{};
+}
+
+void markWriter(const CreateOp& op, const Command& command, Txn& txn) {
+  if (S_ISREG(op.mode) && op.writing && command.session.value != 0)
+    relate(txn, Relation::kWriter, command.session, op.newInode);
+}
+
+// An orphan of the session from the start: it goes with the last handle, unless it is linked
+// before. The directory only says where it could be linked and what it inherits.
+Result<Outcome> makeUnnamed(const CreateOp& op, const Command& command, Txn& txn) {
+  if (!S_ISREG(op.mode) || command.session.value == 0) return Errno(EINVAL);
+  if (auto good = checkType(op); !good) return good.error();
+  auto parent = loadLinkedDirectory(txn, op.parent);
+  if (!parent) return parent.error();
+  if (auto good = checkNumber(txn, op.newInode); !good) return good.error();
+
+  auto record = newInode(op, command, *parent);
+  inheritAcls(txn, *parent, op.umask, record);
+  record.attributes.links = 0;
+  record.linkable = op.linkable;
+  putInode(txn, record);
+  relate(txn, Relation::kOrphan, command.session, op.newInode);
+  markWriter(op, command, txn);
+  raiseNextInode(txn, op.newInode);
+  return Outcome{.inode = op.newInode, .value = kMadeUnnamed};
+}
+
 }  // namespace
 
 Result<Outcome> run(const CreateOp& op, const Command& command, Txn& txn) {
+  if (op.unnamed) return makeUnnamed(op, command, txn);
   if (auto good = checkName(op.name); !good) return good.error();
   if (auto good = checkType(op); !good) return good.error();
   auto parent = loadLinkedDirectory(txn, op.parent);
@@ -131,8 +164,7 @@ Result<Outcome> run(const CreateOp& op, const Command& command, Txn& txn) {
   if (S_ISDIR(op.mode) && parent->attributes.links >= kLinksMax) return Errno(EMLINK);
   auto key = freeEntryKey(txn, *parent, op.name);
   if (!key) return key.error();
-  // A number in use would be a bug of the leader: refuse rather than merge two files.
-  if (op.newInode == kNoInode || findInode(txn, op.newInode)) return Errno(EIO);
+  if (auto good = checkNumber(txn, op.newInode); !good) return good.error();
 
   auto record = newInode(op, command, *parent);
   inheritAcls(txn, *parent, op.umask, record);
@@ -142,8 +174,7 @@ Result<Outcome> run(const CreateOp& op, const Command& command, Txn& txn) {
   addName(txn, record, *key);
   putInode(txn, record);
   putInode(txn, *parent);
-  if (record.isRegular() && op.writing && command.session.value != 0)
-    relate(txn, Relation::kWriter, command.session, op.newInode);
+  markWriter(op, command, txn);
   raiseNextInode(txn, op.newInode);
   logChange(
       txn, command,

@@ -68,8 +68,11 @@ kj::Promise<ChangeReply> Operations::execute(std::shared_ptr<Session> session,
   if (reap) parts_.reaper.kick();
   if (report && outcome.value == kSizeToBeAsked) parts_.recovery.kick();
   if (opens) {
-    if (auto good = co_await created(session, outcome.inode, writing); !good)
+    if (auto good = co_await created(session, outcome.inode, writing); !good) {
+      // Without a name nobody could ever reach it again.
+      if (outcome.value == kMadeUnnamed) (void)co_await release(session, outcome.inode);
       co_return ChangeReply{.error = good.error().code()};
+    }
   }
   if (outcome.inode == kNoInode) co_return reply;
   // A recall waits for reports: these do not wait for OSTs that are away.
@@ -119,7 +122,7 @@ bool Operations::mustWaitForNames(const Operation& op) const {
 Status Operations::prepare(ChangeRequest& request, const Session& session,
                            NamesInFlight::Hold& hold) {
   if (auto* create = std::get_if<CreateOp>(&request.op)) {
-    hold.name(create->parent, create->name);
+    if (!create->unnamed) hold.name(create->parent, create->name);
     return prepareCreate(*create, request.layoutText);
   }
   if (auto* link = std::get_if<LinkOp>(&request.op)) {

@@ -49,7 +49,7 @@ std::string encodeInode(const InodeRecord& record) {
   writer.put(kInodeVersion).put(a.mode).put(a.uid).put(a.gid).put(a.links);
   writer.put(a.sizeBytes).put(a.usedBytes).put(a.device).put(a.flags);
   for (Time time : {a.atime, a.mtime, a.ctime, a.btime}) putTime(writer, time);
-  writer.put(a.settings).put(a.acls);
+  writer.put(a.settings).put(a.acls).put(static_cast<uint8_t>(record.linkable));
   writer.put(record.parent.value).put(record.place).put(record.hashSeed);
   writer.putString(record.target).putString(record.layout);
   return writer.take();
@@ -72,12 +72,14 @@ InodeRecord decodeInode(InodeId inode, std::string_view bytes) {
   for (Time* time : {&a.atime, &a.mtime, &a.ctime, &a.btime}) *time = getTime(reader);
   a.settings = reader.get<uint64_t>();
   a.acls = reader.get<uint8_t>();
+  auto linkable = reader.get<uint8_t>();
+  record.linkable = linkable == 1;
   record.parent = {reader.get<uint64_t>()};
   record.place = reader.get<uint64_t>();
   record.hashSeed = reader.get<uint64_t>();
   record.target = reader.getString(kSymlinkBytesMax);
   record.layout = reader.getString(kRecordTextBytesMax);
-  KJ_REQUIRE(reader.finished(), "damaged inode record", inode.value, bytes.size());
+  KJ_REQUIRE(reader.finished() && linkable <= 1, "damaged inode record", inode.value, bytes.size());
   return record;
 }
 

@@ -18,7 +18,7 @@ namespace trainfs::mds {
 inline constexpr uint32_t kFormatVersion = 6;
 // Version 1 did not know the way from an inode to its names, version 2 did not count settings,
 // beside version 3 is a log of older commands, version 4 did not know OSTs' starts, and version 5
-// knew no ACLs.
+// knew neither ACLs nor inodes that were made without a name.
 inline constexpr uint32_t kFormatVersionOldest = 6;
 
 inline constexpr uint32_t kNanosecondsPerSecond = 1'000'000'000;
@@ -35,6 +35,7 @@ struct InodeRecord {
   // by names.h. No inode: it has no names any more. Root: itself, 0.
   InodeId parent;
   uint64_t place = 0;
+  bool linkable = false;  // made without a name, and may be given its first
   uint64_t hashSeed = 0;  // directories: of nameHash
   std::string target;     // symlinks
   // A layout record: of a regular file, or a directory's own default; empty: none. Kept encoded,

@@ -182,6 +182,11 @@ kj::Promise<void> SessionService::reconcileNow(std::shared_ptr<Session> session)
     auto view = parts_.store.snapshot();
     written = writtenBy(*view, session->id);
     dropped = orphansOf(*view, session->id);
+    // Of these it learns when it asks again; then it has them open, or lets go of them itself.
+    auto untold = madeUnnamed(*view, session->id);
+    auto isUntold = [&](InodeId inode) { return std::ranges::find(untold, inode) != untold.end(); };
+    std::erase_if(dropped, isUntold);
+    std::erase_if(written, isUntold);
   }
   std::unordered_set<InodeId> marked(written.begin(), written.end());
   for (auto [inode, writing] : session->opens)

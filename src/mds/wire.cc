@@ -59,7 +59,9 @@ Status decodeCreate(rpc::Create::Reader in, ChangeRequest& out) {
                     .device = in.getDevice(),
                     .target = copy(in.getTarget()),
                     .exclusive = in.getExclusive(),
-                    .writing = in.getWriting()};
+                    .writing = in.getWriting(),
+                    .unnamed = in.getUnnamed(),
+                    .linkable = in.getLinkable()};
   out.layoutText = copy(in.getLayout());
   out.opening = in.getOpening() || in.getWriting();
   return Done{};

@@ -70,6 +70,8 @@ class CommandSource {
     if (S_ISLNK(op.mode)) op.target = "target" + name();
     op.exclusive = !chance(3);
     op.writing = chance(2);
+    op.unnamed = S_ISREG(op.mode) && chance(4);
+    op.linkable = chance(2);
     op.newInode = {nextInode_++};
     return op;
   }

@@ -15,6 +15,7 @@ InodeRecord sampleInode() {
   record.attributes.atime = {-5, 999'999'999};
   record.attributes.settings = 11;
   record.attributes.acls = kHasDefaultAcl;
+  record.linkable = true;
   record.parent = {6};
   record.place = 8;
   record.hashSeed = 5;

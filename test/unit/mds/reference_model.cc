@@ -15,7 +15,7 @@ int ReferenceModel::apply(const Operation& operation, SessionId session) {
   if (session.value != 0 && !sessions_.contains(session)) return ESTALE;
   int error = 0;
   if (auto* op = std::get_if<CreateOp>(&operation)) error = create(*op, session);
-  if (auto* op = std::get_if<LinkOp>(&operation)) error = link(*op);
+  if (auto* op = std::get_if<LinkOp>(&operation)) error = link(*op, session);
   if (auto* op = std::get_if<UnlinkOp>(&operation))
     error = remove(op->parent, op->name, false, operation);
   if (auto* op = std::get_if<RmdirOp>(&operation))
@@ -78,7 +78,19 @@ int ReferenceModel::requireDirectory(InodeId inode, bool linked) {
   return linked && node->removed ? ENOENT : 0;
 }
 
+int ReferenceModel::createUnnamed(const CreateOp& op, SessionId session) {
+  if (session.value == 0) return EINVAL;
+  if (int error = requireDirectory(op.parent, true)) return error;
+  auto& node = nodes_[op.newInode];
+  node.mode = op.mode;
+  node.linkable = op.linkable;
+  node.holders.insert(session);
+  if (op.writing) node.writers.insert(session);
+  return 0;
+}
+
 int ReferenceModel::create(const CreateOp& op, SessionId session) {
+  if (op.unnamed) return createUnnamed(op, session);
   if (int error = requireDirectory(op.parent, true)) return error;
   auto& entries = nodes_[op.parent].entries;
   if (auto there = entries.find(op.name); there != entries.end()) {
@@ -98,13 +110,16 @@ int ReferenceModel::create(const CreateOp& op, SessionId session) {
   return 0;
 }
 
-int ReferenceModel::link(const LinkOp& op) {
+int ReferenceModel::link(const LinkOp& op, SessionId session) {
   if (int error = requireDirectory(op.parent, true)) return error;
   auto* node = find(op.inode);
   if (!node) return ESTALE;
   if (nodes_[op.parent].entries.contains(op.name)) return EEXIST;
   if (S_ISDIR(node->mode)) return EPERM;
-  if (linksOf(op.inode) == 0) return ENOENT;
+  bool first = linksOf(op.inode) == 0;
+  if (first && !(node->linkable && node->holders.contains(session))) return ENOENT;
+  node->linkable = false;
+  if (first) node->holders.clear();
   nodes_[op.parent].entries[op.name] = op.inode;
   return 0;
 }

@@ -21,6 +21,7 @@ class ReferenceModel {
     std::map<std::string, std::string> xattrs;
     std::set<SessionId> holders, writers;
     bool removed = false;  // directories
+    bool linkable = false;
   };
 
   ReferenceModel();
@@ -34,7 +35,8 @@ class ReferenceModel {
 
  private:
   int create(const CreateOp& op, SessionId session);
-  int link(const LinkOp& op);
+  int createUnnamed(const CreateOp& op, SessionId session);
+  int link(const LinkOp& op, SessionId session);
   int remove(InodeId parent, const std::string& name, bool directory, const Operation& op);
   int rename(const RenameOp& op);
   int setAttr(const SetAttrOp& op);

@@ -249,7 +249,7 @@ TEST_CASE("commands survive being written down") {
       {{.index = 0, .active = true, .totalBytes = kGiB, .availableBytes = kGiB}}, 0);
   std::vector<std::pair<InodeId, SessionId>> holders{{{7}, {8}}, {{9}, {10}}};
   std::vector<Operation> all{
-      CreateOp{{1}, "n", S_IFREG | 0644, 022, 5, "t", false, true, {3}, layout},
+      CreateOp{{1}, "n", S_IFREG | 0644, 022, 5, "t", false, true, true, true, {3}, layout},
       LinkOp{{1}, {2}, "n"},
       UnlinkOp{{1}, "n", holders},
       RmdirOp{{1}, "n", holders},

@@ -62,6 +62,46 @@ TEST_CASE("a request resent over a new connection is executed once") {
   CHECK(next.getReply().getError() == EEXIST);
 }
 
+TEST_CASE(
+    "a file without a name is there when the create is sent again after its answer was lost") {
+  Fixture fixture;
+  Client client(fixture, "a");
+  client.open();
+  auto fill = [](rpc::Operation::Builder op) {
+    fillCreate(op, "");
+    op.getCreate().setWriting(true);
+    op.getCreate().setUnnamed(true);
+  };
+  auto made = client.executeAs(0, 1, fill).getReply().getNode().getAttributes().getInode();
+  client.resume({});
+  auto again = client.executeAs(0, 1, fill);
+  REQUIRE(again.getReply().getError() == 0);
+  CHECK(again.getReply().getNode().getAttributes().getInode() == made);
+  CHECK(again.getReply().getNode().getAttributes().getLinks() == 0);
+  CHECK(client.list().empty());
+
+  fixture.restart();
+  client.resume({{{made}, true}});
+  CHECK(client.getattr({made}).getError() == 0);
+  client.release({made});
+  CHECK(client.getattr({made}).getError() == ESTALE);
+}
+
+TEST_CASE("a file without a name that a resumption does not list goes, once its maker knew of it") {
+  Fixture fixture;
+  Client client(fixture, "a");
+  client.open();
+  auto made = client.executeAs(0, 1, [](rpc::Operation::Builder op) {
+    fillCreate(op, "");
+    op.getCreate().setWriting(true);
+    op.getCreate().setUnnamed(true);
+  });
+  InodeId inode{made.getReply().getNode().getAttributes().getInode()};
+  client.executeAs(0, 2, [](rpc::Operation::Builder op) { fillCreate(op, "next"); });
+  client.resume({});
+  CHECK(client.getattr(inode).getError() == ESTALE);
+}
+
 TEST_CASE("a release that a lost connection brings late does not undo an open of the next one") {
   Fixture fixture;
   Client client(fixture, "a");
