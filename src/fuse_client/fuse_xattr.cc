@@ -43,6 +43,7 @@ void getAcl(const RequestPtr& request, const InodePtr& inode, const char* name, 
     if (absent) return request->error(ENODATA);
   }
   client.mds().getxattr(inode->id, name, [request, inode, size](Result<std::string> value) {
+    if (request->answered()) return;  // the caller is gone, and the kernel's inode may be going
     auto& client = request->client();
     if (!client.coherence().mayCache()) client.invalidator().forgetAcls(inode->id);
     if (!value) return request->error(value.error().code());

@@ -1,7 +1,8 @@
-// Records and keys of the metadata store: a kj exception that says what is damaged, or a value that
-// is written and read back the same.
+// Records and keys of the metadata store, and ACLs: a kj exception (of an ACL, an error) that says
+// what is damaged, or a value that is written and read back the same.
 #include <kj/exception.h>
 
+#include "mds/acl.h"
 #include "mds/keys.h"
 #include "mds/records.h"
 #include "refusal.h"
@@ -34,7 +35,8 @@ std::vector<std::string> fuzz::seeds() {
       sessionKey({2}),
       garbageKey({5}, 1),
       byInodeKey(Relation::kOrphan, {5}, {2}),
-      linkKey({5}, {.parent = {1}, .place = {.hash = 4, .ordinal = 1}})};
+      linkKey({5}, {.parent = {1}, .place = {.hash = 4, .ordinal = 1}}),
+      encodeAcl({{0x01, 7, ~0u}, {0x02, 5, 7}, {0x04, 5, ~0u}, {0x10, 4, ~0u}, {0x20, 0, ~0u}})};
   for (size_t i = 0; i < seeds.size(); ++i) seeds[i].insert(seeds[i].begin(), static_cast<char>(i));
   return seeds;
 }
@@ -45,6 +47,17 @@ template <typename Decode, typename Encode>
 void roundTrip(std::string_view bytes, Decode decode, Encode encode) {
   auto once = encode(decode(bytes));
   require(encode(decode(once)) == once);
+}
+
+void decodeAsAcl(std::string_view bytes) {
+  auto acl = decodeAcl(bytes);
+  if (!acl) return;
+  auto once = encodeAcl(*acl);
+  require(*decodeAcl(once) == *acl);
+  auto inherited = inheritedAcl(*acl, 0640);
+  require(decodeAcl(encodeAcl(inherited)).ok() && (permissionsOf(inherited) & ~0640u) == 0);
+  setPermissions(*acl, 0751);
+  require(decodeAcl(encodeAcl(*acl)).ok() && permissionsOf(*acl) == 0751);
 }
 
 void decodeAs(uint8_t kind, std::string_view bytes) {
@@ -81,8 +94,11 @@ void decodeAs(uint8_t kind, std::string_view bytes) {
       relatingId(bytes);
       relatedId(bytes);
       break;
-    default:
+    case 11:
       placeOfLink(bytes);
+      break;
+    default:
+      decodeAsAcl(bytes);
   }
 }
 
