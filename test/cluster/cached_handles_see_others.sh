@@ -1,5 +1,6 @@
 # A file that was opened, and mapped, when its client was alone shows what another client writes, each time.
 # (Such a handle filled the page cache again after the recall, and read from it for ever.)
+# Alone: the kernel drops what such a handle has read a moment after the answer; beside other tests that can be seen.
 . "$ROOT/test/cluster/lib.sh"
 a=$WORK/a b=$WORK/b
 start_cluster 2 "$a"
