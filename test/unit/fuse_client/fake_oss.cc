@@ -92,13 +92,13 @@ void FakeOss::stop() {
   {
     std::lock_guard lock(mutex_);
     connections.swap(connections_);
-    lanes_.clear();
   }
   for (auto& connection : connections) shutdown(connection->fd, SHUT_RDWR);
   for (auto& connection : connections) {
     connection->thread.join();
     close(connection->fd);
   }
+  lanes_.clear();  // only now: until they ended, they could still be greeted
 }
 
 void FakeOss::chooseFaults(Choose choose) {

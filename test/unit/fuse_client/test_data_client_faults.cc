@@ -1,5 +1,10 @@
 // What a data client makes of servers that fail, are away, or have a newer map or no session for
 // it.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
 #include <atomic>
 
 #include "data_client_fixture.h"
@@ -299,6 +304,55 @@ TEST_CASE("what is unanswered at the end completes with ESHUTDOWN", "[data_clien
   }
   CHECK(shutDown == 10);
   CHECK(other == 0);
+}
+
+// ---- FakeOss itself ----
+
+// Connects to that port and says hello, whether or not anybody is there: a connection that does not
+// come about at once, for too many others wait to be accepted, is given up (socket(7): SO_SNDTIMEO
+// holds for connect(2)).
+int greet(uint16_t port) {
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  timeval patience{.tv_sec = 0, .tv_usec = 5000};
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  BulkHeader hello;
+  hello.op = BulkOp::kHello;
+  hello.session = 1;
+  hello.epoch = 1;
+  sealHead(hello, {});
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0)
+    send(fd, &hello, sizeof hello, MSG_NOSIGNAL);
+  return fd;
+}
+
+// Under the address or thread sanitizer, who finds such a connection in use after its end.
+TEST_CASE("a fake server forgets who greeted it while it stopped", "[data_client]") {
+  FakeOss oss(0, 1);
+  for (int round = 0; round < 100; ++round) {
+    uint16_t port = oss.address().ports.front();
+    std::atomic<bool> stopped{false};
+    auto greetAlways = [&] {
+      while (!stopped) close(greet(port));
+    };
+    std::thread first(greetAlways), second(greetAlways);
+    auto before = oss.hellos();
+    REQUIRE(eventually([&] { return oss.hellos() > before; }));
+    oss.stop();
+    stopped = true;
+    first.join();
+    second.join();
+    oss.start(1);
+    auto greeted = oss.hellos();
+    port = oss.address().ports.front();
+    REQUIRE(eventually([&] {
+      close(greet(port));
+      return oss.hellos() > greeted;
+    }));
+  }
 }
 
 }  // namespace trainfs::client
