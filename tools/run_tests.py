@@ -165,16 +165,24 @@ def building_ahead(chosen):
         os.close(alive)
 
 
+def ending(status):
+    """How a program ended that did not end well; "" if it did. `status` as subprocess has it."""
+    if status < 0:
+        return f"ended by {signal.Signals(-status).name}"
+    return f"ended with status {status}" if status > 0 else ""
+
+
 def run_program(build_name, command, seconds):
-    """(exit status or None after `seconds`, output): the log first, then what the program says of its tests."""
+    """(exit status or None after `seconds`, output): what it printed, then what its sanitizer or an assertion says, then
+    how it ended, so that the end of the output tells why."""
     try:
         done = subprocess.run(command, timeout=seconds, stdin=subprocess.DEVNULL, capture_output=True,
                               env={**os.environ, **SANITIZERS},
                               cwd=os.path.join(ROOT, build_name))  # what meson's paths are relative to
-        code, said = done.returncode, [done.stderr, done.stdout]
+        code, said = done.returncode, [done.stdout, done.stderr, ending(done.returncode).encode()]
     except subprocess.TimeoutExpired as late:
-        code, said = None, [late.stderr or b"", late.stdout or b"", f"no end after {seconds} s".encode()]
-    return code, "\n".join(each.decode(errors="replace").strip() for each in said)
+        code, said = None, [late.stdout or b"", late.stderr or b"", f"no end after {seconds} s".encode()]
+    return code, "\n".join(text for each in said if (text := each.decode(errors="replace").strip()))
 
 
 def run_unit(build_name, only, tally, timeout):
