@@ -110,10 +110,6 @@ struct Layout {
 
 // ---- Attributes ----
 
-// Which POSIX ACLs an inode has (acl(5)): an access ACL beyond what its mode says, a directory's default ACL.
-// The values are wire format and at rest.
-enum AclBits : uint8_t { kHasAccessAcl = 1, kHasDefaultAcl = 2 };
-
 struct Time {
   int64_t seconds = 0;
   uint32_t nanoseconds = 0;  // < 1e9
@@ -133,7 +129,7 @@ struct Attributes {
   // How often size or mtime were set (truncate, utimes; not what writers report): tells whether what was
   // written was sent before or after that.
   uint64_t settings = 0;
-  uint8_t acls = 0;  // AclBits
+  uint8_t acls = 0;  // AclBits, acl_names.h
   friend bool operator==(const Attributes&, const Attributes&) = default;
 };
 

@@ -123,14 +123,10 @@ void create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   auto& client = request->client();
   bool writing = isWriting(file->flags);
   bool exclusive = (file->flags & O_EXCL) != 0;
-  CreateOp op{.parent = inodeOf(req, parent),
-              .name = name,
-              .mode = (mode & 07777) | S_IFREG,
-              .umask = fuse_req_ctx(req)->umask};
+  CreateOp op{.parent = inodeOf(req, parent), .name = name, .mode = (mode & 07777) | S_IFREG};
   bool tell = !client.coherence().mayCache();
   op.opening = writing ? Opening::kWriting : tell ? Opening::kReading : Opening::kNot;
-  auto groups = op.mode & S_ISGID ? Request::Groups::kYes : Request::Groups::kNo;
-  request->execute(request->identity(groups), op, [=, info = *file](Result<Outcome> outcome) {
+  request->create(op, [=, info = *file](Result<Outcome> outcome) {
     request->client().inodes().forgetState(op.parent);
     if (!outcome) {
       bool raced = outcome.error() == Errno(EEXIST) && !exclusive;
@@ -146,12 +142,10 @@ void tmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode, fuse_file_info* fil
   auto request = Request::begin(req);
   CreateOp op{.parent = inodeOf(req, parent),
               .mode = (mode & 07777) | S_IFREG,
-              .umask = fuse_req_ctx(req)->umask,
               .opening = Opening::kWriting,
               .unnamed = true,
               .linkable = (file->flags & O_EXCL) == 0};
-  auto groups = op.mode & S_ISGID ? Request::Groups::kYes : Request::Groups::kNo;
-  request->execute(request->identity(groups), op, [=, info = *file](Result<Outcome> outcome) {
+  request->create(op, [=, info = *file](Result<Outcome> outcome) {
     if (!outcome) return request->error(outcome.error().code());
     if (!outcome->node) return request->error(EIO);
     giveCreated(request, op, info, *outcome->node);

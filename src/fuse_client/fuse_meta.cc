@@ -118,20 +118,17 @@ void readlink(fuse_req_t req, fuse_ino_t id) {
 
 void makeNode(fuse_req_t req, CreateOp op) {
   auto request = Request::begin(req);
-  op.umask = fuse_req_ctx(req)->umask;
   auto parent = op.parent;
-  auto groups = op.mode & S_ISGID ? Request::Groups::kYes : Request::Groups::kNo;
-  request->execute(request->identity(groups), std::move(op),
-                   [request, parent](Result<Outcome> outcome) {
-                     auto& inodes = request->client().inodes();
-                     inodes.forgetState(parent);
-                     if (!outcome) return request->error(outcome.error().code());
-                     if (!outcome->node) return request->error(EIO);
-                     auto inode = inodes.obtain(outcome->node->attributes.inode);
-                     auto taken = inodes.takeChange(*inode, *outcome->node);
-                     inodes.setParent(*inode, parent);
-                     request->entry(inode, taken);
-                   });
+  request->create(std::move(op), [request, parent](Result<Outcome> outcome) {
+    auto& inodes = request->client().inodes();
+    inodes.forgetState(parent);
+    if (!outcome) return request->error(outcome.error().code());
+    if (!outcome->node) return request->error(EIO);
+    auto inode = inodes.obtain(outcome->node->attributes.inode);
+    auto taken = inodes.takeChange(*inode, *outcome->node);
+    inodes.setParent(*inode, parent);
+    request->entry(inode, taken);
+  });
 }
 
 void mknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {

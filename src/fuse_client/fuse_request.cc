@@ -1,6 +1,7 @@
 #include "fuse_client/fuse_request.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
@@ -128,6 +129,12 @@ void Request::execute(Identity identity, Operation op, Answer<Outcome> answer) {
     };
     self->client_.mds().execute(std::move(identity), std::move(op), std::move(run));
   });
+}
+
+void Request::create(CreateOp op, Answer<Outcome> answer) {
+  op.umask = fuse_req_ctx(request_)->umask;
+  auto groups = op.mode & S_ISGID ? Groups::kYes : Groups::kNo;
+  execute(identity(groups), std::move(op), std::move(answer));
 }
 
 void Request::error(int code) {

@@ -90,6 +90,8 @@ class Request : public std::enable_shared_from_this<Request>, public InFlight::L
   // kernel's lock on the name: it may have looked meanwhile and remember what is true no more, so
   // it is made to forget.
   void execute(Identity identity, Operation op, Answer<Outcome> answer);
+  // The same for what makes an inode: with the caller's umask, and groups if they count.
+  void create(CreateOp op, Answer<Outcome> answer);
 
   fuse_req_t raw() { return request_; }
 

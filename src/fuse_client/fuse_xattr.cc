@@ -8,20 +8,15 @@
 #include "fuse_client/fuse_request.h"
 #include "fuse_client/mount_attributes.h"
 #include "striping/layout_text.h"
+#include "trainfs/acl_names.h"
 
 namespace trainfs::client {
 
 namespace {
 
-uint8_t aclBit(std::string_view name) {  // of AclBits; 0: no ACL
-  if (name == "system.posix_acl_access") return kHasAccessAcl;
-  if (name == "system.posix_acl_default") return kHasDefaultAcl;
-  return 0;
-}
-
 // Whatever else kernels keep among the names where ACLs are.
 bool isUnsupported(const char* name) {
-  return std::strncmp(name, "system.", 7) == 0 && aclBit(name) == 0;
+  return std::strncmp(name, "system.", 7) == 0 && !aclNamed(name);
 }
 
 // Of the names that the kernel itself asks for, 0 for others.
@@ -34,11 +29,12 @@ uint8_t absentBit(const char* name) {
 // The kernel asks for the ACL of each file that somebody else than its owner uses, and for both at
 // each `ls -l`; and keeps it until it asks for attributes again, which fgetxattr(2) does not. So
 // while others may change it, it is told to keep nothing.
-void getAcl(const RequestPtr& request, const InodePtr& inode, const char* name, size_t size) {
+void getAcl(const RequestPtr& request, const InodePtr& inode, AclBits which, const char* name,
+            size_t size) {
   auto& client = request->client();
   if (client.coherence().mayCache()) {
     std::unique_lock lock(inode->mutex);
-    bool absent = inode->known && (inode->attributes.acls & aclBit(name)) == 0;
+    bool absent = inode->known && (inode->attributes.acls & which) == 0;
     lock.unlock();
     if (absent) return request->error(ENODATA);
   }
@@ -61,7 +57,7 @@ void getxattr(fuse_req_t req, fuse_ino_t id, const char* name, size_t size) {
   auto request = Request::begin(req);
   auto& client = request->client();
   auto inode = client.inodes().obtain(inodeOf(req, id));
-  if (aclBit(name) != 0) return getAcl(request, inode, name, size);
+  if (auto acl = aclNamed(name)) return getAcl(request, inode, *acl, name, size);
   uint8_t bit = absentBit(name);
   Instant askedAt = client.inodes().now();
   if (bit != 0 && client.coherence().mayCache()) {
@@ -137,7 +133,7 @@ void setxattr(fuse_req_t req, fuse_ino_t id, const char* name, const char* value
                 .replace = (flags & XATTR_REPLACE) != 0};
   if (op.name == striping::kLayoutXattr) return changeLayout(request, inode, std::move(op));
   // Who is not in the file's group loses its set-group-ID bit with the ACL.
-  auto groups = aclBit(name) != 0 ? Request::Groups::kYes : Request::Groups::kNo;
+  auto groups = aclNamed(name) ? Request::Groups::kYes : Request::Groups::kNo;
   change(request, inode, request->identity(groups), std::move(op));
 }
 

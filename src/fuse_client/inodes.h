@@ -60,7 +60,8 @@ inline constexpr uint64_t kAllocationBytes = 4096;
 struct Inode {
   explicit Inode(InodeId inode) : id(inode) {}
   const InodeId id;
-  // Reads, writes, reports: shared. Truncation, opening for writing and the last report: exclusive.
+  // Reads, writes, reports: shared. Appends, truncation, opening for writing and the last report:
+  // exclusive.
   const std::shared_ptr<OrderedAccess> access = OrderedAccess::create();
   const std::shared_ptr<OrderedAccess> syncs = OrderedAccess::create();  // one fsync after another
 
@@ -70,7 +71,7 @@ struct Inode {
   Attributes attributes;
   std::shared_ptr<const Layout> layout;
   Instant changedAt = 0;  // when the MDS last answered a change of it, or it was forgotten
-  InodeId parent;  // where it was seen last; for ".." of directories
+  InodeId parent;         // where it was seen last; for ".." of directories
   uint8_t absentXattrs = 0;
   Instant xattrsChangedAt = 0;
 

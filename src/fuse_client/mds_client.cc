@@ -290,7 +290,7 @@ class KjMdsClient final : public MdsClient {
           return request.send();
         },
         [](auto& response) {
-          return response.getFound() ? std::optional(decodeLock(response.getConflict()))
+          return response.getFound() ? std::optional(requireLock(response.getConflict()))
                                      : std::nullopt;
         },
         std::move(answer));

@@ -235,29 +235,14 @@ void encodeOperation(const Operation& op, rpc::Operation::Builder builder) {
   std::visit(OperationEncoder{builder}, op);
 }
 
-void encodeLock(const FileLock& lock, rpc::FileLock::Builder builder) {
-  builder.setInode(lock.inode.value);
-  builder.setKind(static_cast<rpc::LockKind>(lock.kind));
-  builder.setOwner(lock.owner);
-  builder.setExclusive(lock.mode == LockMode::kExclusive);
-  builder.setFirst(lock.range.first);
-  builder.setLast(lock.range.last);
-  builder.setProcess(lock.process);
-}
-
 void encodeLocks(const std::vector<FileLock>& locks, capnp::List<rpc::FileLock>::Builder builder) {
   for (uint32_t i = 0; i < locks.size(); ++i) encodeLock(locks[i], builder[i]);
 }
 
-FileLock decodeLock(rpc::FileLock::Reader reader) {
-  FileLock lock{.inode = {reader.getInode()},
-                .kind = static_cast<LockKind>(reader.getKind()),
-                .owner = reader.getOwner(),
-                .range = {reader.getFirst(), reader.getLast()},
-                .mode = reader.getExclusive() ? LockMode::kExclusive : LockMode::kShared,
-                .process = reader.getProcess()};
-  KJ_REQUIRE(lock.kind <= LockKind::kAppend && lock.range.valid(), "a lock of no kind or range");
-  return lock;
+FileLock requireLock(rpc::FileLock::Reader reader) {
+  auto lock = decodeLock(reader);
+  KJ_REQUIRE(lock.ok(), "a lock of no kind or range");
+  return *lock;
 }
 
 void encodeOpens(const std::vector<OpenFile>& opens, capnp::List<rpc::OpenFile>::Builder builder) {

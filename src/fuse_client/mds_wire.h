@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fuse_client/mds_client.h"
+#include "lock_wire.h"
 #include "mds.capnp.h"
 #include "trainfs/cluster_map.h"
 
@@ -23,9 +24,8 @@ Outcome decodeOutcome(rpc::Reply::Reader reader);
 
 void encodeIdentity(const Identity& identity, rpc::Identity::Builder builder);
 void encodeOperation(const Operation& op, rpc::Operation::Builder builder);
-void encodeLock(const FileLock& lock, rpc::FileLock::Builder builder);
 void encodeLocks(const std::vector<FileLock>& locks, capnp::List<rpc::FileLock>::Builder builder);
-FileLock decodeLock(rpc::FileLock::Reader reader);
+FileLock requireLock(rpc::FileLock::Reader reader);
 void encodeOpens(const std::vector<OpenFile>& opens, capnp::List<rpc::OpenFile>::Builder builder);
 
 }  // namespace trainfs::client

@@ -59,7 +59,7 @@ class RequestRouter {
   // To the best connection, or to a worker's parked ones when the OST is not known.
   void route(Request* request);
   std::optional<Session> session() const;  // none yet, before the first setSession
-  // It concerns an inode whose objects are gone.
+  // It must not be sent: it concerns an inode whose objects are gone, or is misplaced.
   bool isRefused(const Request& request) const;
   // An OSS says that this session is over; tells the owner, once per session and epoch.
   void staleSession(Session session);

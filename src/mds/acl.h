@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,9 +12,6 @@
 #include "trainfs/result.h"
 
 namespace trainfs::mds {
-
-inline constexpr std::string_view kAccessAclXattr = "system.posix_acl_access";
-inline constexpr std::string_view kDefaultAclXattr = "system.posix_acl_default";
 
 // A client's kernel asks for an ACL into one page, and could check nobody's permission by a longer
 // one.

@@ -152,8 +152,8 @@ struct Command {
 };
 
 // What apply() gives back and a slot keeps: small, and enough to rebuild the reply from the store.
-inline constexpr uint64_t kMadeUnnamed =
-    2;  // the inode has no name; of no other operation with an inode
+// kMadeUnnamed, the inode has no name, is a value of no other operation on an inode.
+inline constexpr uint64_t kMadeUnnamed = 2;
 inline constexpr uint64_t kSizeToBeAsked = 1;  // the file has got the mark of kMdsItself
 struct Outcome {
   int error = 0;  // errno

@@ -47,12 +47,6 @@ void setAccessAcl(Txn& txn, InodeRecord& record, const Acl& acl) {
 
 }  // namespace
 
-std::optional<AclBits> aclNamed(std::string_view xattr) {
-  if (xattr == kAccessAclXattr) return kHasAccessAcl;
-  if (xattr == kDefaultAclXattr) return kHasDefaultAcl;
-  return std::nullopt;
-}
-
 Status setAcl(Txn& txn, InodeRecord& record, AclBits which, std::string_view value,
               const Identity& identity) {
   auto& attributes = record.attributes;

@@ -2,19 +2,16 @@
 // Attributes::acls. Used by the operations inside one transaction; the record is put by the caller.
 #pragma once
 
-#include <optional>
 #include <string_view>
 
 #include "mds/acl.h"
 #include "mds/command.h"
 #include "mds/records.h"
 #include "mds/store.h"
+#include "trainfs/acl_names.h"
 #include "trainfs/result.h"
 
 namespace trainfs::mds {
-
-// Of the names of extended attributes, those that are ACLs.
-std::optional<AclBits> aclNamed(std::string_view xattr);
 
 // setxattr(2) of an ACL; an access ACL changes the mode with it, and is not kept if the mode says
 // all of it. It takes the set-group-ID bit from a file of a group that the caller is not in. E2BIG,

@@ -14,8 +14,7 @@ void destroy(Txn& txn, const InodeRecord& record) {
   InodeId inode = record.attributes.inode;
   if (record.isRegular()) putGarbage(txn, inode, decodeLayoutOf(record));
   for (const auto& key : keysOf(txn, xattrPrefix(inode))) txn.erase(key);
-  for (SessionId writer : sessionsOf(txn, Relation::kWriter, inode))
-    unrelate(txn, Relation::kWriter, writer, inode);
+  unrelateAll(txn, Relation::kWriter, inode);
   txn.erase(truncationKey(inode));
   txn.erase(inodeKey(inode));
 }
@@ -86,6 +85,11 @@ void relate(Txn& txn, Relation relation, SessionId session, InodeId inode) {
 void unrelate(Txn& txn, Relation relation, SessionId session, InodeId inode) {
   txn.erase(bySessionKey(relation, session, inode));
   txn.erase(byInodeKey(relation, inode, session));
+}
+
+void unrelateAll(Txn& txn, Relation relation, InodeId inode) {
+  for (SessionId session : sessionsOf(txn, relation, inode))
+    unrelate(txn, relation, session, inode);
 }
 
 std::vector<InodeId> inodesOf(const View& view, Relation relation, SessionId session, size_t most) {

@@ -38,6 +38,7 @@ bool dropLink(Txn& txn, InodeRecord record, const Holders& holders, Time now);
 bool related(const View& view, Relation relation, SessionId session, InodeId inode);
 void relate(Txn& txn, Relation relation, SessionId session, InodeId inode);
 void unrelate(Txn& txn, Relation relation, SessionId session, InodeId inode);
+void unrelateAll(Txn& txn, Relation relation, InodeId inode);
 std::vector<InodeId> inodesOf(const View& view, Relation relation, SessionId session,
                               size_t most = SIZE_MAX);
 std::vector<SessionId> sessionsOf(const View& view, Relation relation, InodeId inode);

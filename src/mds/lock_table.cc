@@ -125,8 +125,8 @@ void LockTable::cancel(LockTicket ticket) {
   forgetIfEmpty(place);
 }
 
-// A flock(2) that is not shared keeps all others out, however many wait: only another thread of its
-// owner may change it.
+// A lock of the whole file that is not shared keeps all others out, however many wait: only another
+// thread of its owner may change it.
 bool LockTable::nobodyCanPass(const File& file) const {
   if (file.exclusive.empty()) return false;
   auto& owner = *file.exclusive.begin();

@@ -75,7 +75,8 @@ void setOwner(Attributes& attributes, const Attributes& parent, const Identity& 
     attributes.mode &= ~uint32_t{S_ISGID};
 }
 
-InodeRecord newInode(const CreateOp& op, const Command& command, const InodeRecord& parent) {
+InodeRecord newInode(const CreateOp& op, const Command& command, Txn& txn,
+                     const InodeRecord& parent) {
   InodeRecord record;
   auto& attributes = record.attributes;
   attributes.inode = op.newInode;
@@ -99,6 +100,7 @@ InodeRecord newInode(const CreateOp& op, const Command& command, const InodeReco
     // Root's default reaches everybody without one, so it is not copied: as Lustre.
     if (record.layout.empty() && op.parent != kRootInode) record.layout = parent.layout;
   }
+  inheritAcls(txn, parent, op.umask, record);
   return record;
 }
 
@@ -140,8 +142,7 @@ Result<Outcome> makeUnnamed(const CreateOp& op, const Command& command, Txn& txn
   if (!parent) return parent.error();
   if (auto good = checkNumber(txn, op.newInode); !good) return good.error();
 
-  auto record = newInode(op, command, *parent);
-  inheritAcls(txn, *parent, op.umask, record);
+  auto record = newInode(op, command, txn, *parent);
   record.attributes.links = 0;
   record.linkable = op.linkable;
   putInode(txn, record);
@@ -166,8 +167,7 @@ Result<Outcome> run(const CreateOp& op, const Command& command, Txn& txn) {
   if (!key) return key.error();
   if (auto good = checkNumber(txn, op.newInode); !good) return good.error();
 
-  auto record = newInode(op, command, *parent);
-  inheritAcls(txn, *parent, op.umask, record);
+  auto record = newInode(op, command, txn, *parent);
   if (record.isDirectory()) parent->attributes.links++;
   touchDirectory(*parent, command.now);
   txn.put(*key, encodeEntry(entryFor(record)));

@@ -14,11 +14,6 @@ bool awaitsName(const View& view, const InodeRecord& record, SessionId session) 
   return record.linkable && related(view, Relation::kOrphan, session, record.attributes.inode);
 }
 
-void noLongerOrphan(Txn& txn, InodeId inode) {
-  for (SessionId holder : sessionsOf(txn, Relation::kOrphan, inode))
-    unrelate(txn, Relation::kOrphan, holder, inode);
-}
-
 }  // namespace
 
 Result<Outcome> run(const LinkOp& op, const Command& command, Txn& txn) {
@@ -37,7 +32,7 @@ Result<Outcome> run(const LinkOp& op, const Command& command, Txn& txn) {
 
   record->attributes.links++;
   record->linkable = false;
-  if (first) noLongerOrphan(txn, op.inode);
+  if (first) unrelateAll(txn, Relation::kOrphan, op.inode);
   record->attributes.ctime = command.now;
   touchDirectory(*parent, command.now);
   txn.put(*key, encodeEntry(entryFor(*record)));

@@ -201,7 +201,7 @@ kj::Promise<void> SessionRpc::runLock(LockContext context) {
   auto params = context.getParams();
   auto wait = params.getWait();
   bool givesUp = params.getGiveUp();
-  auto lock = decode(params.getLock());
+  auto lock = decodeLock(params.getLock());
   context.releaseParams();
   auto results = context.getResults();
   results.setError(lock.errnoOrZero());
@@ -221,7 +221,7 @@ kj::Promise<void> SessionRpc::runLock(LockContext context) {
 kj::Promise<void> SessionRpc::unlock(UnlockContext context) {
   Timed timed(core_->statistics, Call::kUnlock);
   requireLive();
-  auto lock = decode(context.getParams().getLock());
+  auto lock = decodeLock(context.getParams().getLock());
   if (lock) core_->locks.unlock(*session_, *lock);
   context.getResults().setError(lock.errnoOrZero());
   return kj::READY_NOW;
@@ -229,7 +229,7 @@ kj::Promise<void> SessionRpc::unlock(UnlockContext context) {
 
 kj::Promise<void> SessionRpc::runTestLock(TestLockContext context) {
   requireLive();
-  auto lock = decode(context.getParams().getLock());
+  auto lock = decodeLock(context.getParams().getLock());
   context.releaseParams();
   auto results = context.getResults();
   results.setError(lock.errnoOrZero());
@@ -241,7 +241,7 @@ kj::Promise<void> SessionRpc::runTestLock(TestLockContext context) {
   if (!conflict) co_return;
   // Elsewhere the number means another process.
   if (conflict->session != session_->id) conflict->lock.process = 0;
-  encode(conflict->lock, results.initConflict());
+  encodeLock(conflict->lock, results.initConflict());
 }
 
 kj::Promise<void> SessionRpc::readlink(ReadlinkContext context) {

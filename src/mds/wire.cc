@@ -178,24 +178,11 @@ std::vector<OpenedFile> decodeOpens(capnp::List<rpc::OpenFile>::Reader in) {
   return opens;
 }
 
-Result<FileLock> decode(rpc::FileLock::Reader in) {
-  FileLock lock{.inode = {in.getInode()},
-                .kind = static_cast<LockKind>(in.getKind()),
-                .owner = in.getOwner(),
-                .range = {in.getFirst(), in.getLast()},
-                .mode = in.getExclusive() ? LockMode::kExclusive : LockMode::kShared,
-                .process = in.getProcess()};
-  bool whole = lock.kind != LockKind::kRecord;
-  if (lock.kind > LockKind::kAppend || !lock.range.valid() || (whole && lock.range != LockRange{}))
-    return Errno(EINVAL);
-  return lock;
-}
-
 Result<std::vector<FileLock>> decodeLocks(capnp::List<rpc::FileLock>::Reader in) {
   std::vector<FileLock> locks;
   locks.reserve(in.size());
   for (auto each : in) {
-    auto lock = decode(each);
+    auto lock = decodeLock(each);
     if (!lock) return lock.error();
     locks.push_back(*lock);
   }
@@ -261,16 +248,6 @@ void encode(const ClusterMap& in, rpc::ClusterMap::Builder out) {
     osts[i].setChainVersion(ost.chainVersion);
     osts[i].setActive(ost.active);
   }
-}
-
-void encode(const FileLock& in, rpc::FileLock::Builder out) {
-  out.setInode(in.inode.value);
-  out.setKind(static_cast<rpc::LockKind>(in.kind));
-  out.setOwner(in.owner);
-  out.setExclusive(in.mode == LockMode::kExclusive);
-  out.setFirst(in.range.first);
-  out.setLast(in.range.last);
-  out.setProcess(in.process);
 }
 
 std::string_view text(capnp::Text::Reader in) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lock_wire.h"
 #include "mds.capnp.h"
 #include "mds/changelog.h"
 #include "mds/cluster_map.h"
@@ -12,7 +13,6 @@
 #include "mds/names.h"
 #include "mds/namespace.h"
 #include "mds/session_table.h"
-#include "trainfs/file_lock.h"
 #include "trainfs/result.h"
 
 namespace trainfs::mds {
@@ -40,7 +40,6 @@ struct ChangeRequest {
 Status decode(rpc::Operation::Reader in, ChangeRequest& out);
 Identity decode(rpc::Identity::Reader in);
 std::vector<OpenedFile> decodeOpens(capnp::List<rpc::OpenFile>::Reader in);
-Result<FileLock> decode(rpc::FileLock::Reader in);  // EINVAL: no such range
 Result<std::vector<FileLock>> decodeLocks(capnp::List<rpc::FileLock>::Reader in);
 
 void encode(const Node& in, rpc::Node::Builder out);
@@ -48,7 +47,6 @@ void encode(const DirPage& in, capnp::List<rpc::Entry>::Builder out);
 void encode(const NamesPage& in, rpc::Session::NamesResults::Builder out);
 void encode(const ChangeRecord& in, rpc::Change::Builder out);
 void encode(const ClusterMap& in, rpc::ClusterMap::Builder out);
-void encode(const FileLock& in, rpc::FileLock::Builder out);
 
 // Views into a message; what they point into lives as long as the request.
 std::string_view text(capnp::Text::Reader in);

@@ -80,7 +80,7 @@ std::vector<std::string> fuzz::seeds() {
       message<rpc::Reply>(6, [](auto root) { mds::encode(someNode(), root.initNode()); }),
       message<rpc::FsStats>(7, [](auto root) { root.setTotalBytes(1 << 30); }),
       message<rpc::Session::NamesResults>(8, [&](auto root) { mds::encode(names, root); }),
-      message<rpc::FileLock>(9, [](auto root) { client::encodeLock(someLock(), root); }),
+      message<rpc::FileLock>(9, [](auto root) { encodeLock(someLock(), root); }),
       message<rpc::OstStats>(10, [](auto root) { root.setFreeFiles(7); }),
   };
 }
@@ -164,8 +164,8 @@ void decodeAs(uint8_t kind, capnp::MessageReader& message) {
       break;
     }
     case 9:
-      if (auto lock = mds::decode(message.getRoot<rpc::FileLock>())) require(lock->range.valid());
-      require(client::decodeLock(message.getRoot<rpc::FileLock>()).range.valid());
+      if (auto lock = decodeLock(message.getRoot<rpc::FileLock>())) require(lock->range.valid());
+      require(client::requireLock(message.getRoot<rpc::FileLock>()).range.valid());
       break;
     default:
       decodeSpace(message.getRoot<rpc::OstStats>());

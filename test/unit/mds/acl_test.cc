@@ -9,6 +9,7 @@
 #include "fixture.h"
 #include "lib/seed.h"
 #include "store_check.h"
+#include "trainfs/acl_names.h"
 
 namespace trainfs::mds {
 namespace {

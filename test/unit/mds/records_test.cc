@@ -4,6 +4,7 @@
 #include "mds/keys.h"
 #include "mds/records.h"
 #include "striping/layout_record.h"
+#include "trainfs/acl_names.h"
 
 namespace trainfs::mds {
 namespace {

@@ -11,6 +11,7 @@
 #include "mds/keys.h"
 #include "mds/namespace.h"
 #include "mds/records.h"
+#include "trainfs/acl_names.h"
 
 namespace trainfs::mds {
 namespace {
@@ -114,11 +115,12 @@ class StoreCheck {
     InodeId inode{idAt(key, 1)};
     requireInode("xattr of a missing inode", inode.value);
     auto name = xattrName(key);
-    if (name != kAccessAclXattr && name != kDefaultAclXattr) return;
+    auto which = aclNamed(name);
+    if (!which) return;
     auto acl = decodeAcl(value);
     if (!acl || encodeAcl(*acl) != value) return problem("damaged ACL", inode.value);
-    bool access = name == kAccessAclXattr;
-    acls_[inode] |= access ? kHasAccessAcl : kHasDefaultAcl;
+    bool access = which == kHasAccessAcl;
+    acls_[inode] |= *which;
     auto record = findInode(view_, inode);
     if (!record) return;
     if (access && isMinimal(*acl)) problem("ACL that says what the mode says", inode.value);

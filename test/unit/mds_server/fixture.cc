@@ -6,6 +6,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
 
+#include "lock_wire.h"
 #include "mds/state_machine.h"
 #include "mds/wire.h"
 #include "striping/layout.h"
@@ -131,7 +132,7 @@ kj::Promise<void> Client::opening(uint64_t resumeId, std::vector<OpenedFile> ope
   in.setCaching(caching);
   encode(opens, in.initOpens(opens.size()));
   auto claimed = in.initLocks(locks.size());
-  for (size_t i = 0; i < locks.size(); ++i) mds::encode(locks[i], claimed[i]);
+  for (size_t i = 0; i < locks.size(); ++i) encodeLock(locks[i], claimed[i]);
   return request.send().then([this](auto response) {
     auto opened = response.getOpened();
     error = opened.getError();

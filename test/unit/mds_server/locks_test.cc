@@ -2,7 +2,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "fixture.h"
-#include "mds/wire.h"
+#include "lock_wire.h"
 
 using namespace trainfs;
 using namespace trainfs::mds;
@@ -22,7 +22,7 @@ class LockCall {
   LockCall(Client& client, const FileLock& lock, uint64_t wait = 0, bool giveUp = false)
       : fixture_(client.fixture), promise_(nullptr) {
     auto request = KJ_ASSERT_NONNULL(client.session).lockRequest();
-    encode(lock, request.initLock());
+    encodeLock(lock, request.initLock());
     request.setWait(wait);
     request.setGiveUp(giveUp);
     promise_ = request.send()
@@ -55,7 +55,7 @@ int lock(Client& client, const FileLock& lock) {
 
 void unlock(Client& client, const FileLock& lock) {
   auto request = KJ_ASSERT_NONNULL(client.session).unlockRequest();
-  encode(lock, request.initLock());
+  encodeLock(lock, request.initLock());
   CHECK(request.send().wait(client.fixture.io.waitScope).getError() == 0);
 }
 
@@ -101,7 +101,7 @@ TEST_CASE("a client asks who is in the way, and is told of processes of its own 
   Three t;
   auto ask = [](Client& client, const FileLock& lock) {
     auto request = KJ_ASSERT_NONNULL(client.session).testLockRequest();
-    encode(lock, request.initLock());
+    encodeLock(lock, request.initLock());
     return request.send().wait(client.fixture.io.waitScope);
   };
   CHECK(!ask(t.a, exclusive(2)).getFound());
